@@ -1,0 +1,97 @@
+package compaction
+
+import "bytes"
+
+// This file folds activities: messages whose content is an object, which patches change.
+
+// snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
+// an activity that exists.
+func (f *Fold) snapshotActivity(e *event) {
+	replace := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't'
+	f.setActivity(e, e.values[fieldContent], replace)
+}
+
+func (f *Fold) setActivity(e *event, content []byte, replace bool) {
+	place := f.find(e.decoded(fieldMessageID))
+	switch {
+	case place < 0:
+		f.push(f.newActivity(e, content))
+	case f.messages[place].role == roleActivity:
+		if !replace {
+			f.mergeActivityMetadata(place, e)
+			return
+		}
+		m := f.editAlone(place)
+		m.tree.set("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
+		m.tree.set("content", raw(bytes.Clone(content)))
+		m.tree.delete("subagentRunId")
+		m.setSubagent(e)
+		mergeMetadata(m.tree, e.values[fieldMetadata])
+	case replace:
+		f.messages[place] = f.newActivity(e, content)
+		f.index = nil // the calls of the message that was there are gone
+	}
+}
+
+func (f *Fold) newActivity(e *event, content []byte) *Message {
+	m := f.buildMessage(e.values[fieldMessageID], []byte(`"activity"`))
+	m.tree.add("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
+	m.tree.add("content", raw(bytes.Clone(content)))
+	m.setSubagent(e)
+	mergeMetadata(m.tree, e.values[fieldMetadata])
+	return m
+}
+
+func (f *Fold) mergeActivityMetadata(place int, e *event) {
+	if e.values[fieldMetadata] != nil {
+		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
+	}
+}
+
+// patchActivity changes the content of an activity that exists. A patch that fails changes nothing but the metadata.
+func (f *Fold) patchActivity(e *event) {
+	place := f.find(e.decoded(fieldMessageID))
+	if place < 0 || f.messages[place].role != roleActivity {
+		return
+	}
+	f.mergeActivityMetadata(place, e)
+	operations := e.values[fieldPatch]
+	if operations == nil {
+		operations = []byte("[]")
+	}
+	content := f.messages[place].member("content")
+	if content == nil || bytes.Equal(written(content), []byte("null")) {
+		content = raw("{}")
+	}
+	if f.messages[place].repeated {
+		content = copied(content, f.owner)
+	}
+	patched := document{owner: f.owner, root: content}
+	if !patched.patch(operations) {
+		return
+	}
+	m := f.editAlone(place)
+	m.tree.set("content", patched.root)
+	m.tree.set("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
+}
+
+// proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.
+func (f *Fold) proposedActivity(e *event) {
+	if snapshot := e.values[fieldSnapshot]; snapshot != nil && kindOf(snapshot) == isObject {
+		f.setActivity(e, snapshot, true)
+	}
+	if patch := e.values[fieldPatch]; patch != nil {
+		e.values[fieldPatch] = asOperations(patch)
+		f.patchActivity(e)
+	}
+}
+
+// asOperations makes a list of a patch that the proposals write as one operation.
+func asOperations(patch []byte) []byte {
+	if patch[0] == '[' {
+		return patch
+	}
+	list := append(make([]byte, 0, len(patch)+2), '[')
+	list = append(list, patch...)
+	return append(list, ']')
+}

@@ -1,0 +1,209 @@
+package compaction
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// This file expands *_CHUNK events, a shorthand: the first chunk stands for the start of a message or call, each for a piece of
+// it, and an id need not be repeated. What they continue is the open stream of their lane. A lane is a subagent, or the main
+// agent; it has at most one stream.
+
+// A lane is one with an open stream.
+type lane struct {
+	subagent []byte // the subagentRunId as a JSON string; nil is the main agent
+	kind     streamKind
+	id       []byte // of the message or the tool call, as a JSON string
+}
+
+type streamKind string
+
+const (
+	textStream      streamKind = "text"
+	toolStream      streamKind = "tool"
+	reasoningStream streamKind = "reasoning"
+)
+
+func (k streamKind) idField() field {
+	if k == toolStream {
+		return fieldToolCallID
+	}
+	return fieldMessageID
+}
+
+// closing says which streams an event ends.
+type closing int8
+
+const (
+	noLane    closing = iota
+	ownLane           // that of the event's subagent, or of the main agent
+	namedLane         // that of the event's subagent, if it names one
+	allLanes
+)
+
+// The fields that a chunk of each kind has; anything else makes of a chunk without a delta a piece of no length.
+const (
+	fieldsOfAnyChunk       = 1<<fieldType | 1<<fieldTimestamp | 1<<fieldSubagentRunID | 1<<fieldDelta
+	fieldsOfTextChunk      = fieldsOfAnyChunk | 1<<fieldMessageID | 1<<fieldRole | 1<<fieldName
+	fieldsOfReasoningChunk = fieldsOfAnyChunk | 1<<fieldMessageID
+	fieldsOfToolCallChunk  = fieldsOfAnyChunk | 1<<fieldToolCallID | 1<<fieldToolCallName | 1<<fieldParentMessageID
+)
+
+func (f *Fold) textChunk(e *event) {
+	f.applyChunk(e, textStream, fieldsOfTextChunk, (*Fold).startText, (*Fold).continueMessage)
+}
+
+func (f *Fold) reasoningChunk(e *event) {
+	f.applyChunk(e, reasoningStream, fieldsOfReasoningChunk, (*Fold).startReasoning, (*Fold).continueMessage)
+}
+
+func (f *Fold) toolCallChunk(e *event) {
+	f.applyChunk(e, toolStream, fieldsOfToolCallChunk, (*Fold).startToolCall, (*Fold).continueToolCall)
+}
+
+func (f *Fold) applyChunk(e *event, kind streamKind, described fields, start, proceed func(*Fold, *event)) {
+	id := e.values[kind.idField()]
+	subagent, ok := f.laneOfChunk(kind, id, e.values[fieldSubagentRunID])
+	if !ok {
+		return
+	}
+	hasPiece := e.values[fieldDelta] != nil || e.present&fieldRawEvent.set() != 0
+	place := f.openLane(subagent)
+	if place >= 0 && f.lanes[place].kind == kind && (id == nil || sameJSONString(id, f.lanes[place].id)) {
+		e.values[kind.idField()] = f.lanes[place].id
+		nullSubagent := e.present&fieldSubagentRunID.set() != 0 && e.values[fieldSubagentRunID] == nil
+		hasPiece = hasPiece || nullSubagent || e.present&^described != 0
+	} else {
+		if id == nil || kind == toolStream && e.values[fieldToolCallName] == nil {
+			return
+		}
+		if place >= 0 {
+			f.lanes = slices.Delete(f.lanes, place, place+1)
+		}
+		f.lanes = append(f.lanes, lane{subagent: bytes.Clone(subagent), kind: kind, id: bytes.Clone(id)})
+		start(f, e)
+	}
+	if hasPiece {
+		if e.values[fieldDelta] == nil {
+			e.values[fieldDelta] = []byte(`""`)
+		}
+		proceed(f, e)
+	}
+}
+
+// laneOfChunk returns the subagent of the lane that a chunk belongs to, and whether that can be said.
+func (f *Fold) laneOfChunk(kind streamKind, id, subagent []byte) ([]byte, bool) {
+	if id != nil {
+		// An id that is open goes on where it is, whoever sends it.
+		for i := range f.lanes {
+			if f.lanes[i].kind == kind && sameJSONString(f.lanes[i].id, id) {
+				return f.lanes[i].subagent, true
+			}
+		}
+		return subagent, true
+	}
+	if subagent != nil {
+		return subagent, true
+	}
+	if main := f.openLane(nil); main >= 0 && f.lanes[main].kind == kind {
+		return nil, true
+	}
+	// The chunk of a subagent that names itself in its first chunk only.
+	var candidates [][]byte
+	for i := range f.lanes {
+		if f.lanes[i].kind == kind {
+			candidates = append(candidates, f.lanes[i].subagent)
+		}
+	}
+	if len(candidates) == 1 {
+		return candidates[0], true
+	}
+	return nil, false
+}
+
+// openLane returns the place of the open stream of a subagent, or -1.
+func (f *Fold) openLane(subagent []byte) int {
+	return slices.IndexFunc(f.lanes, func(l lane) bool {
+		if l.subagent == nil || subagent == nil {
+			return l.subagent == nil && subagent == nil
+		}
+		return sameJSONString(l.subagent, subagent)
+	})
+}
+
+func sameJSONString(a, b []byte) bool {
+	return sameString(a[1:len(a)-1], b[1:len(b)-1])
+}
+
+func (f *Fold) closeLanes(closes closing, e *event) {
+	if len(f.lanes) == 0 {
+		return
+	}
+	subagent := e.values[fieldSubagentRunID]
+	switch {
+	case closes == allLanes:
+		f.lanes = nil
+	case closes == ownLane, closes == namedLane && subagent != nil:
+		if place := f.openLane(subagent); place >= 0 {
+			f.lanes = slices.Delete(f.lanes, place, place+1)
+		}
+	}
+}
+
+// storedLane is how Lanes writes an open stream; the SQL fold writes the same.
+type storedLane struct {
+	Lane json.RawMessage `json:"lane"` // the subagentRunId, or null
+	Kind streamKind      `json:"kind"`
+	ID   json.RawMessage `json:"id"`
+}
+
+// Lanes returns the streams of chunks that are open, in the order in which they were opened, as an opaque JSON document; nil when
+// there is none.
+func (f *Fold) Lanes() json.RawMessage {
+	if len(f.lanes) == 0 {
+		return nil
+	}
+	out := json.RawMessage{'['}
+	for i, l := range f.lanes {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"lane":`...)
+		if l.subagent == nil {
+			out = append(out, "null"...)
+		} else {
+			out = append(out, l.subagent...)
+		}
+		out = append(out, `,"kind":"`...)
+		out = append(out, l.kind...)
+		out = append(out, `","id":`...)
+		out = append(out, l.id...)
+		out = append(out, '}')
+	}
+	return append(out, ']')
+}
+
+func (f *Fold) resumeLanes(stored json.RawMessage) error {
+	if stored == nil {
+		return nil
+	}
+	problem := errors.New("compaction: resume: the lanes of the snapshot are damaged: fold the events again")
+	var lanes []storedLane
+	if err := json.Unmarshal(stored, &lanes); err != nil {
+		return problem
+	}
+	for _, l := range lanes {
+		subagent := []byte(l.Lane)
+		if string(subagent) == "null" {
+			subagent = nil
+		}
+		known := l.Kind == textStream || l.Kind == toolStream || l.Kind == reasoningStream
+		if !known || len(l.ID) == 0 || l.ID[0] != '"' || subagent != nil && subagent[0] != '"' {
+			return problem
+		}
+		f.lanes = append(f.lanes, lane{subagent: subagent, kind: l.Kind, id: l.ID})
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package compaction
+
+import "bytes"
+
+// This file reads an event: its few top-level fields that the reducer looks at, in one pass over the text.
+
+// A field is one of these top-level fields.
+type field uint8
+
+const (
+	fieldType field = iota
+	fieldMessageID
+	fieldRole
+	fieldName
+	fieldDelta
+	fieldToolCallID
+	fieldToolCallName
+	fieldParentMessageID
+	fieldContent
+	fieldSubagentRunID
+	fieldMetadata
+	fieldSnapshot
+	fieldState
+	fieldPatch
+	fieldMessages
+	fieldActivityType
+	fieldReplace
+	fieldInput
+	fieldOutcome
+	fieldSubtype
+	fieldEntityID
+	fieldEncryptedValue
+	fieldRawEvent
+	fieldTimestamp
+	fieldOther // all others
+	fieldCount
+)
+
+func fieldNamed(key []byte) field {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		key = decodeString(nil, key)
+	}
+	switch string(key) {
+	case "type":
+		return fieldType
+	case "messageId":
+		return fieldMessageID
+	case "role":
+		return fieldRole
+	case "name":
+		return fieldName
+	case "delta":
+		return fieldDelta
+	case "toolCallId":
+		return fieldToolCallID
+	case "toolCallName":
+		return fieldToolCallName
+	case "parentMessageId":
+		return fieldParentMessageID
+	case "content":
+		return fieldContent
+	case "subagentRunId":
+		return fieldSubagentRunID
+	case "metadata":
+		return fieldMetadata
+	case "snapshot":
+		return fieldSnapshot
+	case "state":
+		return fieldState
+	case "patch":
+		return fieldPatch
+	case "messages":
+		return fieldMessages
+	case "activityType":
+		return fieldActivityType
+	case "replace":
+		return fieldReplace
+	case "input":
+		return fieldInput
+	case "outcome":
+		return fieldOutcome
+	case "subtype":
+		return fieldSubtype
+	case "entityId":
+		return fieldEntityID
+	case "encryptedValue":
+		return fieldEncryptedValue
+	case "rawEvent":
+		return fieldRawEvent
+	case "timestamp":
+		return fieldTimestamp
+	default:
+		return fieldOther
+	}
+}
+
+// fields is a set of fields.
+type fields uint32
+
+func (f field) set() fields { return 1 << f }
+
+// An event is the fields of one event, as JSON text that points into the event's.
+type event struct {
+	values [fieldCount][]byte
+	// present are the fields that the event has, null or not; those that are null have no value, but for the state: "any JSON
+	// value" includes it.
+	present fields
+}
+
+// scan reads the event that starts at the offset, an object, and checks all of it.
+func (e *event) scan(text []byte, at int) (int, bool) {
+	e.clear()
+	return walkObject(text, at, func(key []byte, at int) (int, bool) {
+		end, ok := skipValue(text, at, 1)
+		if ok {
+			name := fieldNamed(key)
+			e.present |= name.set()
+			e.values[name] = text[at:end]
+			if text[at] == 'n' && name != fieldSnapshot && name != fieldState {
+				e.values[name] = nil
+			}
+		}
+		return end, ok
+	})
+}
+
+// clear forgets the event's text, which belongs to the caller.
+func (e *event) clear() { *e = event{} }
+
+// inner returns the JSON text between the quotes of a field that is a string.
+func (e *event) inner(name field) []byte {
+	return e.values[name][1 : len(e.values[name])-1]
+}
+
+// decoded returns a field that is a string. The result is valid until the fold's next event.
+func (e *event) decoded(name field) []byte {
+	inner := e.inner(name)
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	return decodeString(nil, inner)
+}
+
+// kinds is a set of JSON types.
+type kinds uint8
+
+const (
+	isString kinds = 1 << iota
+	isObject
+	isArray
+	isBoolean
+	isNull
+	isNumeric
+)
+
+func kindOf(value []byte) kinds {
+	switch value[0] {
+	case '"':
+		return isString
+	case '{':
+		return isObject
+	case '[':
+		return isArray
+	case 't', 'f':
+		return isBoolean
+	case 'n':
+		return isNull
+	default:
+		return isNumeric
+	}
+}
+
+// A shape is what an event must look like to have an effect. A field that is null counts as absent.
+type shape []fieldShape
+
+type fieldShape struct {
+	field    field
+	kinds    kinds
+	required bool
+}
+
+func need(kinds kinds, names ...field) shape  { return shapeOf(kinds, true, names) }
+func allow(kinds kinds, names ...field) shape { return shapeOf(kinds, false, names) }
+
+func shapeOf(kinds kinds, required bool, names []field) (s shape) {
+	for _, name := range names {
+		s = append(s, fieldShape{name, kinds, required})
+	}
+	return s
+}
+
+func (e *event) has(s shape) bool {
+	for i := range s {
+		value := e.values[s[i].field]
+		if value == nil && s[i].required || value != nil && kindOf(value)&s[i].kinds == 0 {
+			return false
+		}
+	}
+	return true
+}

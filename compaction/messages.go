@@ -1,0 +1,243 @@
+package compaction
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// This file folds text, reasoning and whole lists of messages.
+
+const (
+	roleActivity  = "activity"
+	roleAssistant = "assistant"
+	roleReasoning = "reasoning"
+	roleTool      = "tool"
+)
+
+// startText makes the message, unless one with its id exists: that one is kept with its role and name.
+func (f *Fold) startText(e *event) {
+	role := e.values[fieldRole]
+	if role == nil {
+		role = []byte(`"assistant"`)
+	}
+	f.startMessage(e, role, e.values[fieldName])
+}
+
+func (f *Fold) startReasoning(e *event) {
+	f.startMessage(e, []byte(`"reasoning"`), nil)
+}
+
+func (f *Fold) startMessage(e *event, role, name []byte) {
+	place := f.find(e.decoded(fieldMessageID))
+	switch {
+	case place < 0:
+		m := f.buildMessage(e.values[fieldMessageID], role)
+		m.tree.add("content", &text{owner: f.owner})
+		if name != nil {
+			m.tree.add("name", raw(bytes.Clone(name)))
+		}
+		m.setSubagent(e)
+		mergeMetadata(m.tree, e.values[fieldMetadata])
+		f.push(m)
+	case f.messages[place].role == roleActivity:
+		// A message id that is used twice: the activity's content is not text.
+	case e.values[fieldMetadata] != nil:
+		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
+	}
+}
+
+// setSubagent gives a new message the subagent of its event.
+func (m *Message) setSubagent(e *event) {
+	if subagent := e.values[fieldSubagentRunID]; subagent != nil {
+		m.tree.set("subagentRunId", raw(bytes.Clone(subagent)))
+	}
+}
+
+// continueMessage appends to the content of a message of any role but activity.
+func (f *Fold) continueMessage(e *event) {
+	place := f.find(e.decoded(fieldMessageID))
+	if place < 0 || f.messages[place].role == roleActivity {
+		return
+	}
+	delta := e.inner(fieldDelta)
+	if len(delta) == 0 && e.values[fieldMetadata] == nil {
+		if _, ok := stringText(f.messages[place].member("content")); ok {
+			return
+		}
+	}
+	m := f.edit(place)
+	m.tree.appendText("content", delta)
+	mergeMetadata(m.tree, e.values[fieldMetadata])
+}
+
+func (f *Fold) endMessage(e *event) {
+	if e.values[fieldMetadata] == nil {
+		return
+	}
+	if place := f.find(e.decoded(fieldMessageID)); place >= 0 && f.messages[place].role != roleActivity {
+		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
+	}
+}
+
+// setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
+func (f *Fold) setEncryptedValue(e *event) {
+	encrypted := raw(bytes.Clone(e.values[fieldEncryptedValue]))
+	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
+		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
+			f.edit(place.message).ownCall(place.call).set("encryptedValue", encrypted)
+		}
+		return
+	}
+	if place := f.find(e.decoded(fieldEntityID)); place >= 0 && f.messages[place].role != roleActivity {
+		f.edit(place).tree.set("encryptedValue", encrypted)
+	}
+}
+
+// snapshotMessages makes the list what the snapshot says. A message that the snapshot names stays in its place, with the
+// snapshot's version; when several messages have that id, all of them become the one of the snapshot, and from then on change
+// together.
+func (f *Fold) snapshotMessages(e *event) {
+	listed := f.parseMessages(e.values[fieldMessages])
+	byID := make(map[string]*Message, len(listed))
+	for _, m := range listed {
+		if m.hasID {
+			byID[m.id] = m
+		}
+	}
+	keeps := keepsUnlisted(listed, e.values[fieldMetadata])
+
+	messages := make([]*Message, 0, len(listed))
+	kept := make(map[string]bool, len(listed))
+	for _, m := range f.messages {
+		version := byID[m.id]
+		switch {
+		case m.hasID && version != nil:
+			if kept[m.id] {
+				version.repeated = true
+			} else if m.says(version) {
+				// Nothing new: the message stays the one that it was, so that it is not stored again.
+				version = m
+				byID[m.id] = m
+			}
+			messages = append(messages, version)
+		case keeps(m):
+			messages = append(messages, m)
+		default:
+			continue
+		}
+		if m.hasID {
+			kept[m.id] = true
+		}
+	}
+	for _, m := range listed {
+		if !m.hasID || !kept[m.id] {
+			messages = append(messages, m)
+		}
+	}
+	f.messages = messages
+	f.index = nil
+}
+
+// says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
+func (m *Message) says(other *Message) bool {
+	return equal(m.content(), other.content(), sameNumberText)
+}
+
+func (m *Message) content() value {
+	if m.tree != nil {
+		return m.tree
+	}
+	return raw(m.body)
+}
+
+// keepsUnlisted returns which messages stay that a snapshot does not list. Reasoning messages and activities often live in the
+// client only: they stay unless the snapshot lists messages of their kind, and its metadata may claim the activities of all
+// types (null) or of some (a list).
+func keepsUnlisted(listed []*Message, metadata []byte) func(*Message) bool {
+	lists := func(role string) bool {
+		return slices.ContainsFunc(listed, func(m *Message) bool { return m.role == role })
+	}
+	keepsReasoning := !lists(roleReasoning)
+	keepsActivity := activityAuthority(metadata)
+	if keepsActivity == nil {
+		keepsAll := !lists(roleActivity)
+		keepsActivity = func(*Message) bool { return keepsAll }
+	}
+	return func(m *Message) bool {
+		return m.role == roleReasoning && keepsReasoning || m.role == roleActivity && keepsActivity(m)
+	}
+}
+
+// activityAuthority reads metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot: nil when there is none, otherwise
+// which activities stay. One that makes no sense claims nothing.
+func activityAuthority(metadata []byte) func(*Message) bool {
+	if metadata == nil {
+		return nil
+	}
+	client := memberOf(metadata, "@ag-ui/client")
+	if client == nil {
+		return nil
+	}
+	keepsAll := func(*Message) bool { return true }
+	if client[0] != '{' {
+		return keepsAll
+	}
+	types := memberOf(client, "authoritativeActivityTypes")
+	switch {
+	case types == nil:
+		return nil
+	case types[0] == 'n':
+		return func(*Message) bool { return false }
+	case types[0] != '[':
+		return keepsAll
+	}
+	claimed := map[string]bool{}
+	for element := range elements(types) {
+		activityType, ok := stringValue(raw(element))
+		if !ok {
+			return keepsAll
+		}
+		claimed[activityType] = true
+	}
+	return func(m *Message) bool {
+		activityType, ok := stringValue(m.member("activityType"))
+		return !ok || !claimed[activityType]
+	}
+}
+
+// member returns a member of a message, nil when it has none.
+func (m *Message) member(key string) value {
+	if m.tree != nil {
+		return m.tree.get(key)
+	}
+	if found := memberOf(m.body, key); found != nil {
+		return raw(found)
+	}
+	return nil
+}
+
+// parseMessages makes messages of the elements of a list. A string is a user message without an id, as in the serialization
+// proposal; what is neither an object nor a string is left out.
+func (f *Fold) parseMessages(list []byte) (messages []*Message) {
+	for element := range elements(list) {
+		switch kindOf(element) {
+		case isObject:
+			messages = append(messages, newMessage(withoutNullSubagent(bytes.Clone(element)), f.owner))
+		case isString:
+			body := slices.Concat([]byte(`{"role":"user","content":`), element, []byte(`}`))
+			messages = append(messages, newMessage(body, f.owner))
+		}
+	}
+	return messages
+}
+
+// withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.
+func withoutNullSubagent(body []byte) json.RawMessage {
+	if string(memberOf(body, "subagentRunId")) != "null" {
+		return body
+	}
+	tree := parsed(raw(body), nil).(*object)
+	tree.delete("subagentRunId")
+	return written(tree)
+}

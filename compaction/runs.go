@@ -1,0 +1,108 @@
+package compaction
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// This file folds the state, and what the beginning and the end of a run say.
+
+func (f *Fold) setState(state json.RawMessage) {
+	f.state = document{owner: f.owner, root: raw(state), bytes: len(state)}
+	f.stateText = state
+}
+
+// readStateSnapshot accepts the serialization proposal's spelling too: state in place of snapshot.
+func readStateSnapshot(e *event) bool {
+	if e.values[fieldSnapshot] == nil {
+		e.values[fieldSnapshot] = e.values[fieldState]
+	}
+	return e.values[fieldSnapshot] != nil
+}
+
+func (f *Fold) snapshotState(e *event) {
+	f.setState(bytes.Clone(e.values[fieldSnapshot]))
+}
+
+// readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta.
+func readStateDelta(e *event) bool {
+	if e.values[fieldDelta] == nil && e.values[fieldPatch] != nil {
+		e.values[fieldDelta] = asOperations(e.values[fieldPatch])
+	}
+	return e.values[fieldDelta] != nil
+}
+
+func (f *Fold) patchState(e *event) {
+	if f.state.patch(e.values[fieldDelta]) {
+		f.stateText = nil
+	}
+}
+
+// readInput accepts an input whose messages, if any, are a list.
+func readInput(e *event) bool {
+	input := e.values[fieldInput]
+	return input == nil || isListOrNone(memberOf(input, "messages"))
+}
+
+func isListOrNone(value []byte) bool {
+	return value == nil || value[0] == '[' || value[0] == 'n'
+}
+
+// startRun takes the state that the run was started with, and those of its messages that are new. A message without an id is
+// always new.
+func (f *Fold) startRun(e *event) {
+	input := e.values[fieldInput]
+	if input == nil {
+		return
+	}
+	if state := memberOf(input, "state"); state != nil && state[0] != 'n' {
+		f.setState(bytes.Clone(state))
+	}
+	list := memberOf(input, "messages")
+	if list == nil || list[0] != '[' {
+		return
+	}
+	for _, m := range f.parseMessages(list) {
+		if !m.hasID || f.find([]byte(m.id)) < 0 {
+			f.push(m)
+		}
+	}
+}
+
+// readOutcome accepts an interrupt only with a list of interrupts.
+func readOutcome(e *event) bool {
+	interrupts, interrupted := interruptsOf(e)
+	return !interrupted || interrupts != nil && interrupts[0] == '['
+}
+
+// interruptsOf returns the interrupts of a run that ended with outcome "interrupt".
+func interruptsOf(e *event) (interrupts []byte, interrupted bool) {
+	outcome := e.values[fieldOutcome]
+	if outcome == nil || kindOf(outcome) != isObject {
+		return nil, false
+	}
+	if kind, ok := stringText(raw(memberOf(outcome, "type"))); !ok || !sameKey(kind, "interrupt") {
+		return nil, false
+	}
+	return memberOf(outcome, "interrupts"), true
+}
+
+// finishRun sets the interrupts that wait for an answer; any other outcome clears them.
+func (f *Fold) finishRun(e *event) {
+	interrupts, interrupted := interruptsOf(e)
+	if !interrupted {
+		f.interrupts = json.RawMessage("[]")
+		return
+	}
+	list := []byte{'['}
+	for interrupt := range elements(interrupts) {
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		if kindOf(interrupt) == isObject {
+			interrupt = withoutNullSubagent(interrupt)
+		}
+		list = append(list, interrupt...)
+	}
+	f.interrupts = append(list, ']')
+}

@@ -1,0 +1,16 @@
+// Package pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents stream to their UIs, the git-like
+// tree of runs in it, and snapshots that give a conversation back at once.
+//
+// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any golang-migrate):
+//
+//	store := pgagui.New(pool, nil)
+//	seq, err := store.Append(ctx, "thread-1", "run-1", events)
+//	restored, err := store.Restore(ctx, "thread-1", pgagui.At{})
+//
+// A thread is a conversation (threadId), a run is what an agent did between RUN_STARTED and RUN_FINISHED or RUN_ERROR. Runs form
+// a tree: a run goes on from its parent (parentRunId), or from the head, the run begun last. seq numbers the events of a thread
+// 1, 2, 3, … in commit order.
+//
+// Every method is one call of a function of the schema, so anything done here can be done from SQL and in any other language.
+// Errors can be told apart with errors.Is and the Err variables of this package.
+package pgagui

@@ -1,0 +1,80 @@
+package pgagui
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What the database refuses, one error for each SQLSTATE of class AG. Test for them with errors.Is.
+var (
+	ErrUnknownThread     = errors.New("unknown thread")
+	ErrUnknownRun        = errors.New("unknown run")
+	ErrUnknownParent     = errors.New("unknown parent run")
+	ErrParentInProgress  = errors.New("parent run is in progress")
+	ErrRunEnded          = errors.New("run has already ended")
+	ErrRunInProgress     = errors.New("another run is in progress")
+	ErrConflictingRepeat = errors.New("repeated call differs from the log")
+	ErrInvalidEvents     = errors.New("events are not a JSON array of objects with a type")
+	ErrRunIDInUse        = errors.New("run id is in use or not that of RUN_STARTED")
+	ErrLogImmutable      = errors.New("the log is append-only")
+	ErrLimitExceeded     = errors.New("over a limit")
+	ErrKeyCollision      = errors.New("thread key stands for another thread")
+)
+
+var errorOfState = map[string]error{
+	"AG001": ErrUnknownThread,
+	"AG002": ErrUnknownRun,
+	"AG003": ErrUnknownParent,
+	"AG004": ErrParentInProgress,
+	"AG005": ErrRunEnded,
+	"AG006": ErrRunInProgress,
+	"AG007": ErrConflictingRepeat,
+	"AG008": ErrInvalidEvents,
+	"AG009": ErrRunIDInUse,
+	"AG010": ErrLogImmutable,
+	"AG011": ErrLimitExceeded,
+	"AG012": ErrKeyCollision,
+	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
+	// a character that the database cannot hold, nested deeper than the server's stack.
+	"22P02": ErrInvalidEvents,
+	"22021": ErrInvalidEvents,
+	"22P05": ErrInvalidEvents,
+	"54001": ErrLimitExceeded,
+}
+
+// Error is a refusal of the database. It is one of the Err variables of this package to errors.Is, and its *pgconn.PgError to
+// errors.As.
+type Error struct {
+	// Kind is one of the Err variables.
+	Kind error
+	// Message says what was refused, naming thread and run.
+	Message string
+	// Detail and Hint say more about it and what to do; they may be empty.
+	Detail, Hint string
+
+	cause *pgconn.PgError
+}
+
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return e.Message
+	}
+	return e.Message + ". " + strings.TrimSuffix(e.Detail, ".")
+}
+
+func (e *Error) Unwrap() []error { return []error{e.Kind, e.cause} }
+
+// refusal makes an *Error of what the database refused and leaves any other error as it is.
+func refusal(err error) error {
+	var cause *pgconn.PgError
+	if !errors.As(err, &cause) {
+		return err
+	}
+	kind, known := errorOfState[cause.Code]
+	if !known {
+		return err
+	}
+	return &Error{Kind: kind, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause}
+}

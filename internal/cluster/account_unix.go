@@ -1,0 +1,97 @@
+//go:build unix
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// account is the unprivileged user that runs the server when this process is root, which PostgreSQL refuses to be.
+// A nil account stands for the current user.
+type account struct {
+	uid, gid uint32
+}
+
+func serverAccount() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		entry, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(entry.Uid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("user id of %s: %w", name, err)
+		}
+		gid, err := strconv.ParseUint(entry.Gid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("group id of %s: %w", name, err)
+		}
+		return &account{uid: uint32(uid), gid: uint32(gid)}, nil
+	}
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and this system has neither a user postgres nor nobody: run as another user")
+}
+
+// detach makes the command run as the account, in a session of its own: an interrupt from the terminal reaches this
+// process alone, which then stops the server in order.
+func detach(command *exec.Cmd, account *account) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if account != nil {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: account.uid, Gid: account.gid}
+	}
+}
+
+// own gives a file to the account.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Chown(path, int(a.uid), int(a.gid))
+}
+
+// canReach says whether the account may pass through a folder and all folders above it.
+func (a *account) canReach(folder string) bool {
+	if a == nil {
+		return true
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; info.Mode()&0o001 == 0 && (owner != a.uid || info.Mode()&0o100 == 0) {
+		return false
+	}
+	parent := filepath.Dir(folder)
+	return parent == folder || a.canReach(parent)
+}
+
+// makeFolder makes a private folder that the account owns.
+func makeFolder(parent string, account *account) (string, error) {
+	parents := []string{parent}
+	if parent == "" {
+		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
+	}
+	for _, parent := range parents {
+		parent, err := filepath.Abs(parent)
+		if err != nil {
+			return "", err
+		}
+		if !account.canReach(parent) {
+			continue
+		}
+		folder, err := os.MkdirTemp(parent, "pgagui-")
+		if err != nil {
+			return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
+		}
+		return folder, account.own(folder)
+	}
+	return "", fmt.Errorf("user id %d, which runs PostgreSQL, may not enter any of %v: choose another folder", account.uid, parents)
+}

@@ -1,0 +1,278 @@
+// Package cluster runs a private PostgreSQL server: for the demo, and for tests that need a server of their own to
+// configure, stop and crash.
+//
+// The server keeps its data in a temporary folder and listens on 127.0.0.1 only, on a free port, with a random password.
+// It does not outlive the process that started it, however that process ends: a watchdog notices the death, stops the
+// server and removes the folder.
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	superuser    = "postgres"
+	startTimeout = time.Minute
+	stopTimeout  = 30 * time.Second
+)
+
+// Options say what server to run. The zero value is good for a demo.
+type Options struct {
+	// Settings go into postgresql.conf, for instance "fsync": "off".
+	Settings map[string]string
+	// Log gets what the server and initdb print; nil drops it.
+	Log io.Writer
+	// Folder is where the server's own folder is made; empty means the system's folder for temporary files.
+	Folder string
+	// Major is the PostgreSQL major version to run; 0 means the newest that this machine has.
+	Major int
+}
+
+// Cluster is a private server. Its methods must not be called at the same time.
+type Cluster struct {
+	programs programs
+	account  *account // runs the server; nil: the current user
+	folder   string   // all that the server writes; gone after Stop
+	password string
+	port     int
+	log      io.Writer
+	watchdog *watchdog
+	server   *server // nil while the server is down
+}
+
+// Start makes a new cluster and starts its server, which is ready for connections when Start returns. ctx bounds the
+// start alone.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	account, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	programs, err := findPrograms(ctx, options.Major)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := makeFolder(options.Folder, account)
+	if err != nil {
+		return nil, err
+	}
+	watchdog, err := startWatchdog(folder)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	cluster := &Cluster{
+		programs: programs,
+		account:  account,
+		folder:   folder,
+		password: rand.Text(),
+		log:      options.Log,
+		watchdog: watchdog,
+	}
+	if err := cluster.create(ctx, options.Settings); err != nil {
+		return nil, errors.Join(err, cluster.Stop())
+	}
+	if err := cluster.startOnFreePort(ctx); err != nil {
+		return nil, errors.Join(err, cluster.Stop())
+	}
+	return cluster, nil
+}
+
+// URL is the address of a database of the cluster, for its superuser. The database "postgres" exists from the start.
+func (c *Cluster) URL(database string) string {
+	address := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(superuser, c.password),
+		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return address.String()
+}
+
+// Stop disconnects the clients, shuts the server down and removes all its data.
+func (c *Cluster) Stop() error {
+	err := c.shutDown(syscall.SIGINT)
+	return errors.Join(err, os.RemoveAll(c.folder), c.watchdog.dismiss())
+}
+
+// Kill ends the server as a crash of it would: no checkpoint, and what it had not written is lost. The data stays for
+// Restart.
+func (c *Cluster) Kill() error {
+	// Immediate shutdown rather than SIGKILL: the same loss, but the server's processes are gone when this returns.
+	return c.shutDown(syscall.SIGQUIT)
+}
+
+// Restart starts the server again after Kill, or restarts a running one. The URL stays the same.
+func (c *Cluster) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.shutDown(syscall.SIGINT); err != nil {
+		return err
+	}
+	return c.start(ctx)
+}
+
+func (c *Cluster) dataFolder() string {
+	return filepath.Join(c.folder, "data")
+}
+
+// create runs initdb and writes the settings.
+func (c *Cluster) create(ctx context.Context, settings map[string]string) error {
+	passwordFile := filepath.Join(c.folder, "password")
+	if err := os.WriteFile(passwordFile, []byte(c.password), 0o600); err != nil {
+		return fmt.Errorf("hand the password to initdb: %w", err)
+	}
+	if err := c.account.own(passwordFile); err != nil {
+		return err
+	}
+	locale := "C.UTF-8"
+	if runtime.GOOS == "darwin" {
+		locale = "C" // macOS has C.UTF-8 only since recent versions.
+	}
+	output := &tail{}
+	initdb := c.command(ctx, "initdb", output,
+		"--pgdata="+c.dataFolder(), "--username="+superuser, "--pwfile="+passwordFile, "--auth=scram-sha-256",
+		"--encoding=UTF8", "--locale="+locale, "--no-sync", "--no-instructions")
+	if err := initdb.Run(); err != nil {
+		return fmt.Errorf("create a PostgreSQL cluster with %s: %w: %s", initdb.Path, err, output.reason())
+	}
+	if err := os.Remove(passwordFile); err != nil {
+		return err
+	}
+
+	configuration, err := os.OpenFile(filepath.Join(c.dataFolder(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`)
+	for name, value := range settings {
+		if _, err := fmt.Fprintf(configuration, "%s = '%s'\n", name, quote.Replace(value)); err != nil {
+			return errors.Join(err, configuration.Close())
+		}
+	}
+	return configuration.Close()
+}
+
+// startOnFreePort starts the server on a port that was free a moment ago, and on another one when it was taken since.
+func (c *Cluster) startOnFreePort(ctx context.Context) error {
+	const attempts = 5
+	var err error
+	for range attempts {
+		if c.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = c.start(ctx); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port for PostgreSQL: %w", err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+// server is one life of the server process.
+type server struct {
+	command *exec.Cmd
+	ended   chan struct{}
+}
+
+var errPortTaken = errors.New("the port is taken")
+
+// start starts the server and waits until it takes connections.
+func (c *Cluster) start(ctx context.Context) error {
+	output := &tail{}
+	// The server must not end with ctx, which bounds the start alone.
+	command := c.command(context.WithoutCancel(ctx), "postgres", output,
+		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+	command.WaitDelay = stopTimeout // processes of the server that outlive it must not keep Wait from returning
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	started := &server{command: command, ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // how it ended shows in its output
+		close(started.ended)
+	}()
+	c.server = started
+
+	for {
+		connection, err := pgx.Connect(ctx, c.URL("postgres"))
+		if err == nil {
+			return connection.Close(ctx)
+		}
+		select {
+		case <-started.ended:
+			c.server = nil
+			if strings.Contains(output.String(), "could not bind") {
+				return fmt.Errorf("start PostgreSQL on port %d: %w", c.port, errPortTaken)
+			}
+			return fmt.Errorf("PostgreSQL ended while it started: %s", output.reason())
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL did not take connections in time: %w", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// shutDown ends the server with the given signal: SIGINT (fast) or SIGQUIT (immediate). Without a server it does nothing.
+func (c *Cluster) shutDown(signal syscall.Signal) error {
+	if c.server == nil {
+		return nil
+	}
+	process := c.server.command.Process
+	for _, signal := range []syscall.Signal{signal, syscall.SIGQUIT} {
+		if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop PostgreSQL (process %d): %w", process.Pid, err)
+		}
+		select {
+		case <-c.server.ended:
+			c.server = nil
+			return nil
+		case <-time.After(stopTimeout):
+		}
+	}
+	return fmt.Errorf("PostgreSQL (process %d) did not stop within %s", process.Pid, 2*stopTimeout)
+}
+
+// command prepares a PostgreSQL program to run as the cluster's account, with its output in the log and in output.
+func (c *Cluster) command(ctx context.Context, program string, output *tail, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, filepath.Join(c.programs.folder, program), arguments...)
+	command.Dir = c.folder // the account may not be allowed into the current folder
+	for _, variable := range os.Environ() {
+		// The caller's libpq and locale variables are not meant for this server.
+		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") && !strings.HasPrefix(variable, "LANG") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	var sink io.Writer = output
+	if c.log != nil {
+		sink = io.MultiWriter(c.log, output)
+	}
+	command.Stdout, command.Stderr = sink, sink
+	detach(command, c.account)
+	return command
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// OldestMajor is the oldest PostgreSQL that pgagui runs on.
+const OldestMajor = 15
+
+// binariesVariable names a folder with server programs to use instead of those found.
+const binariesVariable = "PGAGUI_POSTGRES_BIN"
+
+// programs is a folder with the server programs initdb and postgres.
+type programs struct {
+	folder string
+	major  int
+}
+
+// installFolders are where packages put the server programs, which often are not on the PATH.
+var installFolders = []string{
+	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu, Gentoo
+	"/usr/lib/postgresql*/bin",  // SUSE
+	"/usr/pgsql-*/bin",          // Red Hat and others, from postgresql.org
+	"/usr/libexec/postgresql*",  // Alpine
+	"/usr/local/pgsql/bin",      // built from source
+	"/usr/local/opt/postgresql*/bin",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/Applications/Postgres.app/Contents/Versions/*/bin",
+}
+
+// findPrograms gives the programs of the wanted major version, or of the newest when that is 0. It fetches them when
+// the machine has none.
+func findPrograms(ctx context.Context, major int) (programs, error) {
+	if folder := os.Getenv(binariesVariable); folder != "" {
+		found, err := inspect(ctx, folder)
+		if err == nil && found.major < OldestMajor {
+			err = fmt.Errorf("it is PostgreSQL %d, at least %d is needed", found.major, OldestMajor)
+		}
+		if err != nil {
+			return programs{}, fmt.Errorf("%s=%s: %w", binariesVariable, folder, err)
+		}
+		return found, nil
+	}
+
+	var newest programs
+	for _, folder := range candidateFolders(ctx) {
+		found, err := inspect(ctx, folder)
+		if err != nil || found.major < OldestMajor || (major != 0 && found.major != major) {
+			continue
+		}
+		if found.major > newest.major {
+			newest = found
+		}
+	}
+	if newest.major != 0 {
+		return newest, nil
+	}
+	fetched, err := fetchPrograms(ctx, major)
+	if err != nil {
+		wanted := fmt.Sprintf("PostgreSQL %d or newer", OldestMajor)
+		if major != 0 {
+			wanted = fmt.Sprintf("PostgreSQL %d", major)
+		}
+		return programs{}, fmt.Errorf("no server programs of %s found, and fetching them failed (%w): "+
+			"install the package postgresql, or set %s to the folder with initdb and postgres", wanted, err, binariesVariable)
+	}
+	return fetched, nil
+}
+
+func candidateFolders(ctx context.Context) []string {
+	var folders []string
+	if path, err := exec.LookPath("postgres"); err == nil {
+		folders = append(folders, filepath.Dir(path))
+	}
+	if output, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		folders = append(folders, strings.TrimSpace(string(output)))
+	}
+	for _, pattern := range installFolders {
+		matches, _ := filepath.Glob(pattern) // fails only on a malformed pattern
+		folders = append(folders, matches...)
+	}
+	return folders
+}
+
+var versionPattern = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
+
+// inspect tells the version of the server programs in a folder.
+func inspect(ctx context.Context, folder string) (programs, error) {
+	if _, err := exec.LookPath(filepath.Join(folder, "initdb")); err != nil {
+		return programs{}, err
+	}
+	output, err := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version").Output()
+	if err != nil {
+		return programs{}, err
+	}
+	match := versionPattern.FindSubmatch(output)
+	if match == nil {
+		return programs{}, fmt.Errorf("postgres --version says %q", output)
+	}
+	major, err := strconv.Atoi(string(match[1]))
+	return programs{folder: folder, major: major}, err
+}

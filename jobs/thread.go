@@ -1,0 +1,290 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// threadCompaction compacts runs of one thread in one transaction, which holds the thread's row.
+//
+// The log is read once, in the order of seq. Runs that went on side by side interleave there, so several folds are open at a
+// time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
+type threadCompaction struct {
+	queries *db.Queries
+	key     pgtype.UUID
+
+	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
+	tip        int32
+	lastNumber int32 // of the thread's message versions
+	result     Compacted
+	compacted  db.MarkCompactedParams
+}
+
+// runFold is what a run's lineage means so far.
+type runFold struct {
+	fold *compaction.Fold
+	// users counts the runs of this transaction that go on from here and have not begun yet.
+	users int
+	// logBytes is the run's own log, sinceKept that of its lineage behind the last kept snapshot, in stored bytes.
+	logBytes, sinceKept int64
+}
+
+const (
+	batchesPerPage = 200
+	// messageRowBytes is what a message version takes beside its body.
+	messageRowBytes = 60
+)
+
+func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacted, error) {
+	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, MaxRuns: maxRuns})
+	if err != nil || len(pending) == 0 {
+		return Compacted{}, err
+	}
+	if t.tip, err = t.queries.Tip(ctx, t.key); err != nil {
+		return Compacted{}, err
+	}
+	if t.lastNumber, err = t.queries.LastMessageNo(ctx, t.key); err != nil {
+		return Compacted{}, err
+	}
+	// It may owe its snapshot to having been the tip. Until the end of this transaction folds point to its message versions.
+	oldTip, err := t.queries.YoungestSnapshot(ctx, t.key)
+	if err != nil {
+		return Compacted{}, err
+	}
+	if err := t.loadParents(ctx, pending); err != nil {
+		return Compacted{}, err
+	}
+	if err := t.foldLog(ctx, pending); err != nil {
+		return Compacted{}, err
+	}
+	t.compacted.ThreadKey = t.key
+	if err := t.queries.MarkCompacted(ctx, t.compacted); err != nil {
+		return Compacted{}, err
+	}
+	if t.result.Snapshots > 0 && oldTip != 0 {
+		dropped, err := t.queries.DropNeedlessSnapshot(ctx, db.DropNeedlessSnapshotParams{ThreadKey: t.key, RunNo: oldTip})
+		if err != nil {
+			return Compacted{}, err
+		}
+		if dropped {
+			t.result.Dropped++
+		}
+	}
+	return t.result, nil
+}
+
+// loadParents makes the folds that the pending runs go on from, where those are not pending themselves, and counts their users.
+func (t *threadCompaction) loadParents(ctx context.Context, pending []db.RunsToCompactRow) error {
+	for _, run := range pending {
+		t.folds[run.RunNo] = &runFold{}
+	}
+	for _, run := range pending {
+		if run.ParentNo == nil {
+			continue
+		}
+		parent, known := t.folds[*run.ParentNo]
+		if !known {
+			var err error
+			if parent, err = t.load(ctx, *run.ParentNo); err != nil {
+				return err
+			}
+			t.folds[*run.ParentNo] = parent
+		}
+		parent.users++
+	}
+	return nil
+}
+
+// load folds the lineage of a run that has been processed before, from its nearest snapshot on.
+func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, error) {
+	baseNo, err := t.queries.FoldBase(ctx, db.FoldBaseParams{ThreadKey: t.key, RunNo: runNo})
+	if err != nil {
+		return nil, err
+	}
+	loaded := &runFold{fold: compaction.New()}
+	var throughSeq int64
+	if baseNo != 0 {
+		if loaded.fold, throughSeq, err = t.loadSnapshot(ctx, baseNo); err != nil {
+			return nil, err
+		}
+	}
+	if baseNo != runNo {
+		loaded.sinceKept, err = t.queries.LogBytesSince(ctx, db.LogBytesSinceParams{ThreadKey: t.key, RunNo: runNo, BaseNo: baseNo})
+		if err != nil {
+			return nil, err
+		}
+	}
+	lineage, err := t.queries.LineageBehind(ctx, db.LineageBehindParams{ThreadKey: t.key, RunNo: runNo, BaseNo: baseNo})
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range lineage {
+		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch db.BatchesBetweenRow) error {
+			return loaded.fold.ApplyBatch(batch.Events)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return loaded, nil
+}
+
+func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold *compaction.Fold, throughSeq int64, err error) {
+	stored, err := t.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: t.key, RunNo: runNo})
+	if err != nil {
+		return nil, 0, err
+	}
+	messages, err := t.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: t.key, RunNo: runNo})
+	if err != nil {
+		return nil, 0, err
+	}
+	snapshot := compaction.Snapshot{State: stored.State, Interrupts: stored.Interrupts, Lanes: stored.Lanes}
+	for _, message := range messages {
+		snapshot.Messages = append(snapshot.Messages, compaction.StoredMessage{Version: message.MessageNo, Body: message.Body})
+	}
+	fold, err = compaction.Resume(snapshot)
+	if err != nil {
+		return nil, 0, fmt.Errorf("snapshot of run number %d: %w", runNo, err)
+	}
+	return fold, stored.ThroughSeq, nil
+}
+
+// foldLog reads the log of the pending runs and finishes each run when its last batch has come.
+func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow) error {
+	runs := make(map[int32]db.RunsToCompactRow, len(pending))
+	numbers := make([]int32, len(pending))
+	fromSeq, throughSeq := pending[0].FirstSeq, int64(0)
+	for i, run := range pending {
+		runs[run.RunNo] = run
+		numbers[i] = run.RunNo
+		throughSeq = max(throughSeq, run.LastSeq)
+	}
+	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch db.BatchesBetweenRow) error {
+		run := runs[batch.RunNo]
+		current := t.folds[run.RunNo]
+		if current.fold == nil {
+			t.begin(run, current)
+		}
+		if err := current.fold.ApplyBatch(batch.Events); err != nil {
+			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
+		}
+		current.logBytes += batch.StoredBytes
+		t.result.Events += int64(batch.N)
+		if batch.FirstSeq+int64(batch.N)-1 < run.LastSeq {
+			return nil
+		}
+		return t.finish(ctx, run, current)
+	})
+}
+
+// begin gives a run its parent's fold to go on from: the fold itself when no other run needs it, else a clone.
+func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) {
+	if run.ParentNo == nil {
+		current.fold = compaction.New()
+		return
+	}
+	parent := t.folds[*run.ParentNo]
+	current.sinceKept = parent.sinceKept
+	parent.users--
+	if parent.users > 0 {
+		current.fold = parent.fold.Clone()
+		return
+	}
+	current.fold = parent.fold
+	delete(t.folds, *run.ParentNo)
+}
+
+// finish keeps the run's snapshot where it is worth it and notes the run as compacted.
+func (t *threadCompaction) finish(ctx context.Context, run db.RunsToCompactRow, current *runFold) error {
+	current.sinceKept += current.logBytes
+	if run.RunNo == t.tip || isWorthKeeping(current) {
+		if err := t.keep(ctx, run, current.fold); err != nil {
+			return err
+		}
+		current.sinceKept = 0
+		t.result.Snapshots++
+	}
+	if current.users == 0 {
+		delete(t.folds, run.RunNo)
+	}
+	t.result.Runs++
+	t.result.LogBytes += current.logBytes
+	t.compacted.RunNos = append(t.compacted.RunNos, run.RunNo)
+	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
+	return nil
+}
+
+// isWorthKeeping is the rule of agui.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
+// errs on the side of fewer snapshots, and nothing is written only to be dropped.
+func isWorthKeeping(current *runFold) bool {
+	affordable := current.sinceKept/2 - int64(current.fold.StateSize()+len(current.fold.Interrupts()))
+	for _, message := range current.fold.Messages() {
+		if affordable < 0 {
+			break
+		}
+		if message.Version == 0 {
+			affordable -= int64(message.Size() + messageRowBytes)
+		}
+	}
+	return affordable >= 0
+}
+
+// keep writes the run's snapshot, and those of its messages that are new versions.
+func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fold *compaction.Fold) error {
+	added := db.InsertMessagesParams{ThreadKey: t.key}
+	snapshot := db.InsertSnapshotParams{
+		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
+		State: fold.State(), Interrupts: fold.Interrupts(), Lanes: fold.Lanes(),
+	}
+	for _, message := range fold.Messages() {
+		if message.Version == 0 {
+			t.lastNumber++
+			message.Version = t.lastNumber
+			added.MessageNos = append(added.MessageNos, message.Version)
+			added.MessageIds = append(added.MessageIds, message.ID())
+			added.Roles = append(added.Roles, message.Role())
+			added.Bodies = append(added.Bodies, string(message.Body()))
+		}
+		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
+		if last := len(snapshot.Highs) - 1; last >= 0 && snapshot.Highs[last] == message.Version {
+			snapshot.Highs[last]++
+		} else {
+			snapshot.Lows = append(snapshot.Lows, message.Version)
+			snapshot.Highs = append(snapshot.Highs, message.Version+1)
+		}
+	}
+	if len(added.MessageNos) > 0 {
+		if err := t.queries.InsertMessages(ctx, added); err != nil {
+			return err
+		}
+	}
+	return t.queries.InsertSnapshot(ctx, snapshot)
+}
+
+// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log.
+func (t *threadCompaction) eachBatch(
+	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(db.BatchesBetweenRow) error,
+) error {
+	for {
+		page, err := t.queries.BatchesBetween(ctx, db.BatchesBetweenParams{
+			ThreadKey: t.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: runNumbers, Page: batchesPerPage,
+		})
+		if err != nil {
+			return err
+		}
+		for _, batch := range page {
+			if err := use(batch); err != nil {
+				return err
+			}
+			fromSeq = batch.FirstSeq + int64(batch.N)
+		}
+		if len(page) < batchesPerPage {
+			return nil
+		}
+	}
+}

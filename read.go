@@ -1,0 +1,195 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// At names a point in a thread. The zero value is the end of the head.
+type At struct {
+	// RunID is the run to read at; empty: the head.
+	RunID string
+	// Seq goes back in time: only the events of the run's lineage up to this one count. 0: all of them.
+	Seq int64
+}
+
+// Event is an event of the log.
+type Event struct {
+	// Seq is its place in its thread's log: 1, 2, 3, … in commit order.
+	Seq   int64
+	RunID string
+	// Type is its type, for example TEXT_MESSAGE_CONTENT.
+	Type string
+	// RecordedAt is when it was appended.
+	RecordedAt time.Time
+	// Payload holds its very bytes.
+	Payload json.RawMessage
+}
+
+// Message is a message of a conversation.
+type Message struct {
+	ID   string // empty: it has none
+	Role string
+	// Body is the message as AG-UI clients know it.
+	Body json.RawMessage
+}
+
+// Restored is all that a UI needs to show a conversation again.
+type Restored struct {
+	ThreadID string `json:"threadId"`
+	RunID    string `json:"runId"`
+	// Seq is that of the last event in it: follow the thread from there.
+	Seq        int64             `json:"seq"`
+	Status     Status            `json:"status"`
+	Messages   []json.RawMessage `json:"messages"`
+	State      json.RawMessage   `json:"state"`
+	Interrupts []json.RawMessage `json:"interrupts"`
+
+	// Document is the whole as one JSON object, as the database wrote it.
+	Document json.RawMessage `json:"-"`
+}
+
+// Problem is something that Verify found wrong.
+type Problem struct {
+	RunID   string `json:"runId,omitempty"` // empty: no run can be named
+	Problem string `json:"problem"`
+}
+
+// Restore returns messages, state and interrupts as they stood at a point of a thread. It reads the nearest snapshot and folds
+// what follows it, so it costs about what it returns. Errors: ErrUnknownThread, ErrUnknownRun.
+func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored, error) {
+	document, err := s.queries.Restore(ctx, db.RestoreParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	restored := &Restored{Document: document}
+	if err := json.Unmarshal(document, restored); err != nil {
+		return nil, fmt.Errorf("restore thread %q: %w", threadID, err)
+	}
+	return restored, nil
+}
+
+// Messages returns the conversation as it stood at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
+func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message, error) {
+	rows, err := s.queries.Messages(ctx, db.MessagesParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	messages := make([]Message, len(rows))
+	for i, row := range rows {
+		messages[i] = Message{ID: row.MessageID, Role: row.Role, Body: row.Message}
+	}
+	return messages, nil
+}
+
+// State returns the state that agent and UI shared at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
+func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
+	state, err := s.queries.State(ctx, db.StateParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+	})
+	return state, refusal(err)
+}
+
+// Interrupts returns the interrupts that waited for an answer at a point of a thread, as a JSON array.
+// Errors: ErrUnknownThread, ErrUnknownRun.
+func (s *Store) Interrupts(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
+	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+	})
+	return interrupts, refusal(err)
+}
+
+// Events yields the events behind afterSeq, in order: those of a run or, when runID is empty, of the whole lineage of the head.
+// They are read a few batches at a time, so no connection is held while the caller works. An error ends the iteration:
+// ErrUnknownThread, ErrUnknownRun, or one of the connection.
+func (s *Store) Events(ctx context.Context, threadID, runID string, afterSeq int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		lineage, err := s.Lineage(ctx, threadID, runID)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		if runID != "" {
+			lineage = lineage[len(lineage)-1:]
+		}
+		for _, run := range lineage {
+			if run.Status != Running && run.LastSeq <= afterSeq {
+				continue
+			}
+			for event, err := range s.runEvents(ctx, threadID, run, afterSeq) {
+				if !yield(event, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
+	const page = 50
+	return func(yield func(Event, error) bool) {
+		nextSeq := max(run.FirstSeq, afterSeq+1)
+		for {
+			batches, err := s.queries.Batches(ctx, db.BatchesParams{
+				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), FromSeq: nextSeq, Page: page,
+			})
+			if err != nil {
+				yield(Event{}, refusal(err))
+				return
+			}
+			for _, batch := range batches {
+				seq := batch.FirstSeq
+				for payload, err := range compaction.Split(batch.Events) {
+					if err != nil {
+						yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: %w", threadID, batch.FirstSeq, err))
+						return
+					}
+					if seq >= nextSeq {
+						event := Event{
+							Seq: seq, RunID: run.ID, Type: compaction.EventType(payload), RecordedAt: batch.RecordedAt, Payload: payload,
+						}
+						if !yield(event, nil) {
+							return
+						}
+					}
+					seq++
+				}
+				nextSeq = seq
+			}
+			if len(batches) < page {
+				return
+			}
+		}
+	}
+}
+
+// Verify checks a thread: seqs, batches, runs, and every snapshot against a fold of the raw log. No problem means that all is
+// well. Errors: ErrUnknownThread.
+func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) {
+	rows, err := s.queries.Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: s.scope})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	problems := make([]Problem, len(rows))
+	for i, row := range rows {
+		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem}
+	}
+	return problems, nil
+}
+
+func seqOrNull(seq int64) *int64 {
+	if seq == 0 {
+		return nil
+	}
+	return &seq
+}

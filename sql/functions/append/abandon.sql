@@ -1,0 +1,33 @@
+create or replace function agui.abandon(
+    thread_id text,
+    run_id    text,
+    reason    text default 'its writer is gone',
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+    run agui.run;
+begin
+    perform pg_advisory_xact_lock(agui.thread_lock(key));
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from agui.thread where thread_key = key for no key update;
+    end if;
+    run := agui.find_run(thread_id, run_id, scope);
+    if run.status <> 'running' then
+        return run.last_seq;
+    end if;
+    return agui.close_run(key, run.run_no, reason);
+end
+$$;
+
+comment on function agui.abandon(text, text, text, text) is
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning and steps are ended '
+    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'Errors: AG001 unknown thread, AG002 unknown run.';
+
+revoke execute on function agui.abandon(text, text, text, text) from public;

@@ -1,0 +1,43 @@
+create or replace function agui.close_stale_runs(thread_key uuid, subject text)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    other     record;
+    any_closed boolean := false;
+begin
+    for other in
+        select run.run_no, run.run_id, greatest(run.seen_at, latest.recorded_at) as alive_at
+        from agui.run as run
+        left join lateral (
+            select batch.recorded_at
+            from agui.batch as batch
+            where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+            order by batch.first_seq desc
+            limit 1
+        ) as latest on true
+        where run.thread_key = close_stale_runs.thread_key
+            and run.status = 'running'
+        order by run.run_no
+    loop
+        if clock_timestamp() - other.alive_at < agui.lease() then
+            raise exception using
+                errcode = 'AG006',
+                message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
+                detail = format('Its last sign of life was %s ago.', clock_timestamp() - other.alive_at),
+                hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui.lease());
+        end if;
+        perform agui.close_run(thread_key, other.run_no, format('no sign of life for %s', agui.lease()));
+        any_closed := true;
+    end loop;
+    return any_closed;
+end
+$$;
+
+comment on function agui.close_stale_runs(uuid, text) is
+    'Closes the runs of a thread whose lease has run out, so that the next run may begin; AG006 when one is still alive. '
+    'Answers whether it closed any. The caller holds the thread''s lock.';
+
+revoke execute on function agui.close_stale_runs(uuid, text) from public;

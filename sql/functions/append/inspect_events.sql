@@ -1,0 +1,117 @@
+create or replace function agui.inspect_events(events json, subject text)
+returns agui.inspection
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes constant int := 64 * 1024 * 1024;
+    max_depth constant int := 1000;
+    guarded json;
+    found   agui.inspection;
+    bad_at  bigint;
+    deep_at bigint;
+    touches_lifecycle boolean;
+    event   record;
+begin
+    if events is null or json_typeof(events) <> 'array' then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: events must be a JSON array of AG-UI events, not %s',
+                subject, coalesce(json_typeof(events), 'null')),
+            hint = 'A single event goes in as an array of one.';
+    end if;
+    if octet_length(events::text) > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the call has %s bytes of events, more than the %s that it takes',
+                subject, octet_length(events::text), max_bytes),
+            hint = 'Append the events in several calls.';
+    end if;
+
+    select
+        count(*),
+        min(position) filter (where json_typeof(value) <> 'object'),
+        min(position) filter (where agui.json_too_deep(value::text, max_depth))
+    into found.n, bad_at, deep_at
+    from json_array_elements(events) with ordinality as element (value, position);
+
+    if found.n = 0 then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: events is an empty array, there is nothing to append', subject);
+    end if;
+    if bad_at is not null then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: event %s of the call is not a JSON object', subject, bad_at);
+    end if;
+    if deep_at is not null then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: event %s of the call is nested more than %s levels deep', subject, deep_at, max_depth);
+    end if;
+
+    found.starts := false;
+    guarded := agui.json_guard(events::text)::json;
+
+    -- One pass with a single column settles it for most calls: a token is no news to the life cycle of its run.
+    select
+        min(position) filter (where type is null or left(type::text, 1) <> '"'),
+        bool_or(type::text in ('"RUN_STARTED"', '"RUN_FINISHED"', '"RUN_ERROR"') or strpos(type::text, '\') > 0)
+    into bad_at, touches_lifecycle
+    from rows from (json_to_recordset(guarded) as (type json)) with ordinality as event (type, position);
+
+    if bad_at is not null then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: event %s of the call has no "type", which must be a string', subject, bad_at);
+    end if;
+    if not touches_lifecycle then
+        return found;
+    end if;
+
+    for event in
+        select position, type, run_id, nullif(parent_run_id, '') as parent_run_id
+        from rows from (json_to_recordset(guarded) as (type text, "runId" text, "parentRunId" text)) with ordinality
+            as event (type, run_id, parent_run_id, position)
+        where type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+        order by position
+    loop
+        if found.ended_at is not null and not (event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED') then
+            exit;  -- the check below says what is wrong
+        end if;
+        if event.type = 'RUN_STARTED' then
+            if event.position > 1 then
+                raise exception using
+                    errcode = 'AG009',
+                    message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event',
+                        subject, event.position),
+                    hint = 'Append the events of each run in calls of their own.';
+            end if;
+            found.starts := true;
+            found.run_id := event.run_id;
+            found.parent_run_id := event.parent_run_id;
+        else
+            found.ended_by := event.type;
+            found.ended_at := event.position;
+        end if;
+    end loop;
+
+    -- A run ends once; only RUN_ERROR may still follow RUN_FINISHED.
+    if found.ended_at < found.n then
+        raise exception using
+            errcode = 'AG005',
+            message = format('%s: event %s of the call comes after the %s that ended the run',
+                subject, found.ended_at + 1, found.ended_by);
+    end if;
+    return found;
+end
+$$;
+
+comment on function agui.inspect_events(json, text) is
+    'Checks what agui.append is given (AG008: no array of objects with a type, AG011: more than 64 MB or nested more than 1,000 deep) '
+    'and finds what it means to the life cycle of its run.';
+
+revoke execute on function agui.inspect_events(json, text) from public;

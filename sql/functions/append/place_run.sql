@@ -1,0 +1,53 @@
+create or replace function agui.place_run(thread_key uuid, parent_run_id text, subject text)
+returns agui.run_place
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    head   agui.run;
+    parent agui.run;
+    place  agui.run_place;
+begin
+    select * into head
+    from agui.run as run
+    where run.thread_key = place_run.thread_key
+    order by run.run_no desc
+    limit 1;
+
+    if parent_run_id is null then
+        parent := head;
+    else
+        -- The name comes from a guarded event, where a backslash is written as an escape.
+        select * into parent
+        from agui.run as run
+        where run.thread_key = place_run.thread_key
+            and replace(run.run_id, '\', '\u005c') = parent_run_id
+            -- Keeps the unique index in use for all ids but the rare ones that hold a backslash.
+            and (run.run_id = parent_run_id or strpos(parent_run_id, '\') > 0);
+        if not found then
+            raise exception using
+                errcode = 'AG003',
+                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                hint = 'Append the parent first, or leave parentRunId out to follow the run begun last.';
+        end if;
+    end if;
+
+    if parent.status = 'running' then
+        raise exception using
+            errcode = 'AG004',
+            message = format('%s: its parent "%s" is still in progress', subject, parent.run_id),
+            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as parentRunId.';
+    end if;
+
+    place.run_no := coalesce(head.run_no, 0) + 1;
+    place.parent_no := parent.run_no;
+    return place;
+end
+$$;
+
+comment on function agui.place_run(uuid, text, text) is
+    'Finds a new run''s place in its thread''s tree: its number, and its parent (the head when none is named). AG003: the parent is '
+    'unknown, AG004: it is in progress. The caller holds the thread''s lock.';
+
+revoke execute on function agui.place_run(uuid, text, text) from public;

@@ -1,0 +1,29 @@
+-- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first.
+create or replace function agui.fold_find(buckets int[], keys text[], key text)
+returns int
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    mask   constant int := cardinality(buckets) - 1;
+    bucket int := hashtext(key) & mask;
+    node   int;
+begin
+    loop
+        node := buckets[bucket + 1];
+        if node = 0 then
+            return null;
+        elsif keys[node] = key then
+            return node;
+        end if;
+        bucket := (bucket + 1) & mask;
+    end loop;
+end
+$function$;
+
+comment on function agui.fold_find(int[], text[], text) is
+    'The node (message or tool call) that has a key, in the hash table of agui.fold_events; null when there is none.';
+
+revoke execute on function agui.fold_find(int[], text[], text) from public;

@@ -1,0 +1,25 @@
+create or replace function agui.json_patch(document jsonb, patch jsonb)
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    applied record;
+begin
+    applied := agui.json_patch_apply(document, patch);
+    if applied.problem is not null then
+        raise exception 'JSON patch: %', applied.problem
+            using errcode = 'AG020';
+    end if;
+    return applied.document;
+end
+$function$;
+
+comment on function agui.json_patch(jsonb, jsonb) is
+    'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. '
+    'An operation that fails raises AG020 and names the operation and the reason.';
+
+revoke execute on function agui.json_patch(jsonb, jsonb) from public;

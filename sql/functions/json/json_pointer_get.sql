@@ -1,0 +1,33 @@
+create or replace function agui.json_pointer_get(document jsonb, tokens text[])
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    token text;
+begin
+    foreach token in array tokens loop
+        case jsonb_typeof(document)
+            when 'object' then
+                document := document -> token;
+            when 'array' then
+                -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+                if token !~ '^(0|[1-9][0-9]{0,8})$' then
+                    return null;
+                end if;
+                document := document -> token::int;
+            else
+                return null;
+        end case;
+    end loop;
+    return document;
+end
+$function$;
+
+comment on function agui.json_pointer_get(jsonb, text[]) is
+    'The value that the tokens of a JSON pointer lead to; SQL null when there is none.';
+
+revoke execute on function agui.json_pointer_get(jsonb, text[]) from public;

@@ -1,0 +1,19 @@
+create or replace function agui.fold_at(run agui.run, at_seq bigint)
+returns agui.fold
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui.fold_run(
+        (run).thread_key,
+        (run).run_no,
+        at_seq,
+        agui.fold_base((run).thread_key, (run).run_no, coalesce(at_seq, 9223372036854775807))
+    )
+$$;
+
+comment on function agui.fold_at(agui.run, bigint) is
+    'What the lineage of a run means at a seq (null: at the end), from the nearest snapshot on.';
+
+revoke execute on function agui.fold_at(agui.run, bigint) from public;

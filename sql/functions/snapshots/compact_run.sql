@@ -1,0 +1,66 @@
+create or replace function agui.compact_run(thread_key uuid, run_no int)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    batch_row_bytes   constant int := 70;
+    message_row_bytes constant int := 60;
+    run      agui.run;
+    base_no  int;
+    fold     agui.fold;
+    is_tip   boolean;
+    fold_bytes bigint;
+    old_tip  int;
+begin
+    update agui.run as compacted
+    set log_bytes = (
+        select sum(pg_column_size(batch.events) + batch_row_bytes)
+        from agui.batch as batch
+        where batch.thread_key = compacted.thread_key
+            and batch.run_no = compacted.run_no
+            and batch.first_seq between compacted.first_seq and compacted.last_seq
+    )
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
+    returning compacted.* into run;
+
+    base_no := agui.fold_base(thread_key, run_no, run.last_seq);
+    fold := agui.fold_run(thread_key, run_no, run.last_seq, base_no);
+
+    is_tip := not exists (
+        select
+        from agui.run as younger
+        where younger.thread_key = compact_run.thread_key
+            and younger.run_no > compact_run.run_no
+            and younger.status <> 'running'
+    );
+    if not is_tip then
+        -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        select octet_length(fold.state) + octet_length(fold.interrupts)
+            + coalesce(sum(octet_length(body) + message_row_bytes) filter (where message_no is null), 0)
+        into fold_bytes
+        from unnest(fold.message_nos, fold.bodies) as message (message_no, body);
+        if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
+            return false;
+        end if;
+    end if;
+
+    perform agui.write_snapshot(thread_key, run_no, fold);
+
+    if is_tip then
+        old_tip := agui.previous_tip(thread_key, run_no);
+        if old_tip is not null then
+            perform agui.drop_needless_snapshot(thread_key, old_tip);
+        end if;
+    end if;
+    return true;
+end
+$$;
+
+comment on function agui.compact_run(uuid, int) is
+    'Processes one ended run: measures its log, folds its lineage from the nearest snapshot, and keeps the result where the run is the '
+    'tip of its thread (the youngest that has ended) or agui.is_worth_keeping says so. Answers whether it kept one. '
+    'The caller holds the thread''s row.';
+
+revoke execute on function agui.compact_run(uuid, int) from public;

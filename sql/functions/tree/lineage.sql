@@ -1,0 +1,40 @@
+create or replace function agui.lineage(thread_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+begin
+    return query
+    with recursive ancestor as (
+        select leaf.*
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+    )
+    select
+        (row_number() over root_first)::int,
+        ancestor.run_id,
+        lag(ancestor.run_id) over root_first,
+        ancestor.status,
+        ancestor.first_seq,
+        ancestor.last_seq,
+        ancestor.started_at,
+        ancestor.ended_at,
+        ancestor.run_no
+    from ancestor
+    window root_first as (order by ancestor.run_no)
+    order by ancestor.run_no;
+end
+$$;
+
+comment on function agui.lineage(text, text, text) is
+    'The runs from the root to a run (null: the head), root first. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.lineage(text, text, text) from public;

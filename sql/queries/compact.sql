@@ -1,0 +1,115 @@
+-- name: CountRunsToCompact :one
+select count(*) from agui.run where run.log_bytes is null and run.status <> 'running';
+
+-- name: ClaimThread :one
+-- Claims a thread that has runs to compact. Threads that another compactor holds, or that failed before, are passed over.
+-- One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better.
+select run.thread_key
+from agui.run as run
+join agui.thread as thread on thread.thread_key = run.thread_key
+where run.log_bytes is null
+    and run.status <> 'running'
+    and run.thread_key <> all (@failed::uuid[])
+order by run.thread_key, run.run_no
+limit 1
+for no key update of thread skip locked;
+
+-- name: RunsToCompact :many
+select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
+from agui.run
+where run.thread_key = @thread_key::uuid and run.log_bytes is null and run.status <> 'running'
+order by run.run_no
+limit @max_runs::int;
+
+-- name: Tip :one
+-- The youngest run that has ended; its snapshot is always kept.
+select max(run.run_no)::int from agui.run where run.thread_key = @thread_key::uuid and run.status <> 'running';
+
+-- name: YoungestSnapshot :one
+select coalesce(max(snapshot.run_no), 0)::int from agui.snapshot where snapshot.thread_key = @thread_key::uuid;
+
+-- name: LastMessageNo :one
+select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = @thread_key::uuid;
+
+-- name: FoldBase :one
+select coalesce(agui.fold_base(@thread_key::uuid, @run_no::int, 9223372036854775807), 0)::int as run_no;
+
+-- name: LogBytesSince :one
+select agui.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
+
+-- name: SnapshotAt :one
+select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
+from agui.snapshot
+where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
+
+-- name: SnapshotMessages :many
+select message.message_no, message.body
+from agui.snapshot
+cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+join agui.message
+    on message.thread_key = snapshot.thread_key
+        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
+order by part.position, message.message_no;
+
+-- name: LineageBehind :many
+-- The runs of a lineage from behind the run base_no (0: from the root) to the run run_no, root first.
+with recursive ancestor as (
+    select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
+    from agui.run
+    where run.thread_key = @thread_key::uuid and run.run_no = @run_no::int
+    union all
+    select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
+    from ancestor
+    join agui.run as parent
+        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+    where ancestor.run_no <> @base_no::int
+)
+select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
+from ancestor
+order by ancestor.run_no;
+
+-- name: BatchesBetween :many
+-- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored.
+select
+    batch.first_seq, batch.n, batch.run_no, batch.events,
+    (pg_column_size(batch.events) + 70)::bigint as stored_bytes
+from agui.batch
+where batch.thread_key = @thread_key::uuid
+    and batch.first_seq between @from_seq::bigint and @through_seq::bigint
+    and batch.run_no = any (@run_nos::int[])
+order by batch.first_seq
+limit @page::int;
+
+-- name: InsertMessages :exec
+insert into agui.message (thread_key, message_no, message_id, role, body)
+select
+    @thread_key::uuid,
+    unnest(@message_nos::int[]),
+    nullif(unnest(@message_ids::text[]), ''),
+    nullif(unnest(@roles::text[]), ''),
+    unnest(@bodies::text[])::json;
+
+-- name: InsertSnapshot :exec
+insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
+select
+    @thread_key::uuid, @run_no::int, @through_seq::bigint,
+    coalesce((
+        select array_agg(int4range(part.low, part.high) order by part.position)
+        from (
+            select
+                unnest(@lows::int[]) as low,
+                unnest(@highs::int[]) as high,
+                generate_series(1, cardinality(@lows::int[])) as position
+        ) as part
+    ), '{}'),
+    @state::json, @interrupts::json, sqlc.narg(lanes)::json;
+
+-- name: MarkCompacted :exec
+update agui.run
+set log_bytes = compacted.log_bytes
+from (select unnest(@run_nos::int[]) as run_no, unnest(@log_bytes::bigint[]) as log_bytes) as compacted
+where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
+
+-- name: DropNeedlessSnapshot :one
+select agui.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;

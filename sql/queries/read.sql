@@ -1,0 +1,35 @@
+-- name: Messages :many
+select
+    coalesce((message).message_id, '')::text as message_id,
+    coalesce((message).role, '')::text as role,
+    (message).message::json as message
+from agui.messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text) as message;
+
+-- name: State :one
+select agui.state(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text)::json as state;
+
+-- name: Interrupts :one
+select agui.interrupts(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text)::json as interrupts;
+
+-- name: Restore :one
+select agui.restore(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text)::json as restored;
+
+-- name: Batches :many
+-- The batches of a run that hold its events from a seq on, a page at a time.
+select batch.first_seq, batch.n, batch.recorded_at, batch.events
+from agui.batch
+where batch.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+    and batch.run_no = @run_no::int
+    and batch.first_seq >= coalesce((
+        select max(holder.first_seq)
+        from agui.batch as holder
+        where holder.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+            and holder.first_seq <= @from_seq::bigint
+    ), 1)
+    and batch.first_seq + batch.n > @from_seq::bigint
+order by batch.first_seq
+limit @page::int;
+
+-- name: Verify :many
+select coalesce((problem).run_id, '')::text as run_id, (problem).problem::text as problem
+from agui.verify(@thread_id::text, @scope::text) as problem;

@@ -1,0 +1,49 @@
+-- name: Lineage :many
+select
+    (run).depth::int as depth,
+    (run).run_id::text as run_id,
+    coalesce((run).parent_run_id, '')::text as parent_run_id,
+    (run).status::text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.lineage(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as run;
+
+-- name: Runs :many
+select
+    (run).depth::int as depth,
+    (run).run_id::text as run_id,
+    coalesce((run).parent_run_id, '')::text as parent_run_id,
+    (run).status::text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.runs(@thread_id::text, @scope::text) as run;
+
+-- name: Branches :many
+select
+    (branch).run_id::text as run_id,
+    (branch).runs::int as runs,
+    coalesce((branch).forked_from, '')::text as forked_from,
+    (branch).status::text as status,
+    coalesce((branch).last_seq, 0)::bigint as last_seq,
+    (branch).is_head::boolean as is_head
+from agui.branches(@thread_id::text, @scope::text) as branch;
+
+-- name: Head :one
+select agui.head(@thread_id::text, @scope::text)::text as run_id;
+
+-- name: MergeBase :one
+select coalesce(agui.merge_base(@thread_id::text, @run_a::text, @run_b::text, @scope::text), '')::text as run_id;
+
+-- name: Threads :many
+-- Threads of a scope in the order of their keys, a page at a time.
+select thread.thread_key, thread.thread_id, thread.created_at
+from agui.thread
+where thread.scope = @scope::text and thread.thread_key > @after::uuid
+order by thread.thread_key
+limit @page::int;

@@ -1,0 +1,1 @@
+drop table agui.snapshot, agui.message, agui.batch, agui.run, agui.thread;

@@ -1,0 +1,155 @@
+-- pgagui keeps AG-UI event streams in PostgreSQL.
+--
+--   thread    a conversation. Its key is derived from (scope, thread_id), so no look-up is needed to find its rows.
+--   run       a node of the thread's tree: what an agent did between RUN_STARTED and RUN_FINISHED or RUN_ERROR.
+--   batch     the log: the events of one append call, verbatim. seq numbers a thread's events 1, 2, 3, … in commit order.
+--   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
+--   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
+--
+-- thread, run and batch are the truth and are only ever added to. message and snapshot can be made again from them.
+-- Everything lives in the schema agui; the functions come with the next migration.
+
+do $$
+begin
+    if current_setting('server_version_num')::int < 150000 then
+        raise exception 'pgagui needs PostgreSQL 15 or newer, this server is %', current_setting('server_version');
+    end if;
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception 'pgagui needs a database with encoding UTF8 (events are JSON text, kept byte for byte), "%" has %',
+            current_database(), getdatabaseencoding();
+    end if;
+end
+$$;
+
+create schema if not exists agui;
+
+comment on schema agui is
+    'pgagui: AG-UI event streams as an append-only log, a git-like tree of runs, and snapshots folded from them.';
+
+create table agui.thread (
+    thread_key uuid primary key,
+    scope      text not null,
+    thread_id  text not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+comment on table agui.thread is 'A conversation (AG-UI threadId) of a scope.';
+comment on column agui.thread.thread_key is
+    'agui.thread_key(scope, thread_id): 64 bits that hash the scope, then 64 bits that hash scope and thread id. The threads of a scope are one range of keys.';
+comment on column agui.thread.scope is
+    'The tenant or user that the thread belongs to; '''' when scopes are not used. A name, not a protection: that takes row-level security.';
+comment on column agui.thread.thread_id is 'threadId of the protocol, unique in its scope.';
+comment on column agui.thread.created_at is 'When the first event was appended.';
+
+create index thread_by_id on agui.thread (thread_id);
+
+comment on index agui.thread_by_id is 'For queries on the view agui.event and for people, who know the id and not the key.';
+
+create table agui.run (
+    thread_key uuid not null references agui.thread,
+    run_no     int not null,
+    parent_no  int,
+    run_id     text not null,
+    status     text not null,
+    first_seq  bigint not null,
+    last_seq   bigint,
+    started_at timestamptz not null,
+    ended_at   timestamptz,
+    seen_at    timestamptz,
+    log_bytes  bigint,
+    primary key (thread_key, run_no),
+    unique (thread_key, run_id),
+    foreign key (thread_key, parent_no) references agui.run,
+    constraint run_parent_is_older check (parent_no < run_no),
+    constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
+    constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null))
+);
+
+create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
+create index run_to_compact on agui.run (thread_key, run_no) where log_bytes is null and status <> 'running';
+
+comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
+comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
+comment on column agui.run.parent_no is 'The run that this one goes on from; null: a root.';
+comment on column agui.run.run_id is 'runId of the protocol, unique in its thread.';
+comment on column agui.run.status is 'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR).';
+comment on column agui.run.first_seq is 'seq of its first event.';
+comment on column agui.run.last_seq is 'seq of its last event; null while it is running. Runs that went on side by side interleave in the log.';
+comment on column agui.run.started_at is 'recorded_at of its first event.';
+comment on column agui.run.ended_at is 'recorded_at of its last event; null while it is running.';
+comment on column agui.run.seen_at is 'When a recorder last said that the run is alive, although it had no events to append.';
+comment on column agui.run.log_bytes is
+    'Bytes that its batches take as stored (compressed), measured when compaction processed the run; null: not processed yet.';
+comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
+comment on index agui.run_to_compact is 'The queue of compaction: ended runs that it has not processed yet.';
+
+create table agui.batch (
+    thread_key  uuid not null,
+    first_seq   bigint not null,
+    recorded_at timestamptz not null,
+    n           int not null,
+    run_no      int not null,
+    events      json not null,
+    primary key (thread_key, first_seq),
+    constraint batch_is_not_empty check (first_seq > 0 and n > 0)
+);
+
+-- A batch of the usual size stays in its row, compressed, so that a thread is read in one range scan.
+alter table agui.batch set (toast_tuple_target = 8160);
+
+-- lz4 compresses several times faster than pglz; servers built without it keep their default.
+do $$
+begin
+    if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
+        alter table agui.batch alter column events set compression lz4;
+    end if;
+end
+$$;
+
+comment on table agui.batch is
+    'The log: a row holds the events of one append call. Rows are never changed and never deleted by hand: triggers refuse it.';
+comment on column agui.batch.first_seq is 'seq of the first event in the batch; the next batch of the thread begins at first_seq + n.';
+comment on column agui.batch.recorded_at is 'When the batch was appended; never before the batch that precedes it in the thread.';
+comment on column agui.batch.n is 'Number of events in the batch.';
+comment on column agui.batch.run_no is
+    'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
+comment on column agui.batch.events is
+    'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
+
+create table agui.message (
+    thread_key uuid not null references agui.thread,
+    message_no int not null,
+    message_id text,
+    role       text,
+    body       json not null,
+    primary key (thread_key, message_no)
+);
+
+comment on table agui.message is
+    'Versions of messages that snapshots point to. A version is written once and shared by all snapshots and branches that have it.';
+comment on column agui.message.message_no is 'Number of the version in its thread.';
+comment on column agui.message.message_id is 'id of the message, decoded; null when it has none.';
+comment on column agui.message.role is 'role of the message, decoded; null when it has none.';
+comment on column agui.message.body is 'The message as AG-UI clients know it.';
+
+create table agui.snapshot (
+    thread_key  uuid not null,
+    run_no      int not null,
+    through_seq bigint not null,
+    message_nos int4range[] not null,
+    state       json not null,
+    interrupts  json not null,
+    lanes       json,
+    created_at  timestamptz not null default clock_timestamp(),
+    primary key (thread_key, run_no),
+    foreign key (thread_key, run_no) references agui.run
+);
+
+comment on table agui.snapshot is
+    'What the lineage of a run meant once its events up to through_seq were applied. Can be deleted and made again at any time.';
+comment on column agui.snapshot.through_seq is 'seq of the last event of the run that is part of the snapshot.';
+comment on column agui.snapshot.message_nos is 'Its messages in order, as ranges of message.message_no.';
+comment on column agui.snapshot.state is 'The state that the agent and its UI share.';
+comment on column agui.snapshot.interrupts is 'The interrupts that wait for an answer, as a JSON array.';
+comment on column agui.snapshot.lanes is
+    'Chunk streams (TEXT_MESSAGE_CHUNK, …) that are open at through_seq, so that the fold can go on between two chunks; null: none.';

@@ -1,0 +1,15 @@
+create type agui.run_info as (
+    depth         int,
+    run_id        text,
+    parent_run_id text,
+    status        text,
+    first_seq     bigint,
+    last_seq      bigint,
+    started_at    timestamptz,
+    ended_at      timestamptz,
+    run_no        int
+);
+
+comment on type agui.run_info is
+    'A run as the functions of the tree show it. depth counts the runs from the root to it (the root has 1); last_seq and ended_at are '
+    'null while it is running; run_no numbers the thread''s runs as they began.';

@@ -1,0 +1,61 @@
+package pgagui
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// DB is what a Store works on: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+type DB interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row
+}
+
+// Config holds the settings of a Store. The zero value is ready to use.
+type Config struct {
+	// Scope is the tenant or user whose threads the Store works on. Threads of different scopes never meet, even when they
+	// have the same thread id. It is a name, not a protection: who may use which scope is the caller's to decide.
+	Scope string
+	// Logger receives what the Store does in the background; slog.Default() when nil.
+	Logger *slog.Logger
+}
+
+// Store reads and writes the threads of a scope. It is safe for concurrent use when its DB is (a pool is).
+type Store struct {
+	queries *db.Queries
+	scope   string
+	logger  *slog.Logger
+}
+
+// New returns a Store on a database that has the schema agui. config may be nil. The pool stays the caller's to close.
+func New(pool DB, config *Config) *Store {
+	if config == nil {
+		config = &Config{}
+	}
+	logger := config.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return &Store{queries: db.New(pool), scope: config.Scope, logger: logger}
+}
+
+// WithTx returns the Store in the caller's transaction: what its methods write is committed, or undone, together with the
+// caller's own changes. An append holds its thread's lock until the transaction ends, so keep such transactions short.
+func (s *Store) WithTx(tx pgx.Tx) *Store {
+	inTx := *s
+	inTx.queries = s.queries.WithTx(tx)
+	return &inTx
+}
+
+// InScope returns the Store for the threads of another scope.
+func (s *Store) InScope(scope string) *Store {
+	inScope := *s
+	inScope.scope = scope
+	return &inScope
+}

@@ -1,0 +1,81 @@
+// The documented deviations of pgagui from the official client, as adapters around the unchanged client. Three steps, each on its own:
+//
+//   1. seeded state: RUN_STARTED with input.state sets the state to it
+//   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0
+//   3. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
+
+import { createRequire } from "node:module";
+import { applyPatch } from "./json-patch.mjs";
+
+/** The events as the client has to get them for its answer to be pgagui's. */
+export const inClientSpelling = (events) =>
+  events.flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
+
+/** The client's answer without what inClientSpelling had to add. */
+export const inOurSpelling = (answer) => ({ ...answer, messages: answer.messages.map(withoutInventedId) });
+
+// 1. Seeded state ------------------------------------------------------------------------------------------------------------------
+
+function withSeededState(event) {
+  const state = event?.type === "RUN_STARTED" ? event.input?.state : undefined;
+  return state == null ? [event] : [event, { type: "STATE_SNAPSHOT", snapshot: structuredClone(state) }];
+}
+
+// 2. The proposals' spellings ------------------------------------------------------------------------------------------------------
+
+function withProtocolSpelling(event) {
+  switch (event.type) {
+    case "STATE_DELTA":
+      return [event.delta === undefined && event.patch !== undefined ? { ...event, delta: operations(event.patch) } : event];
+    case "STATE_SNAPSHOT":
+      return [event.snapshot === undefined && event.state !== undefined ? { ...event, snapshot: event.state } : event];
+    case "ACTIVITY":
+      return activityEvents(event);
+    case "RUN_STARTED":
+      return [withMessageObjects(event)];
+    default:
+      return [event];
+  }
+}
+
+/** A patch, which the proposals also write as a single operation. */
+const operations = (patch) => (isObject(patch) ? [patch] : patch);
+
+function activityEvents({ snapshot, patch, ...event }) {
+  const events = [];
+  if (snapshot !== undefined) events.push({ ...event, type: "ACTIVITY_SNAPSHOT", content: snapshot, replace: true });
+  if (patch !== undefined) events.push({ ...event, type: "ACTIVITY_DELTA", patch: operations(patch) });
+  return events;
+}
+
+// A plain string is a user message without an id. The client merges messages by id, those without one too, so each gets an id of its
+// own until the answer is out. No stream has such an id: a random part keeps them apart from all that is in it.
+const inventedIds = `invented ${crypto.randomUUID()} `;
+let invented = 0;
+
+function withMessageObjects(event) {
+  if (!Array.isArray(event.input?.messages)) return event;
+  const messages = event.input.messages.map((message) =>
+    typeof message === "string" ? { id: inventedIds + ++invented, role: "user", content: message } : message,
+  );
+  return { ...event, input: { ...event.input, messages } };
+}
+
+function withoutInventedId(message) {
+  if (!(typeof message?.id === "string" && message.id.startsWith(inventedIds))) return message;
+  const { id, ...rest } = message;
+  return rest;
+}
+
+// 3. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------
+
+/**
+ * Puts a strict applyPatch into the library that the client calls. That library is a CommonJS module: the client's import is its
+ * exports object, so a function replaced there is the one that the client calls (oracle.test.mjs checks it).
+ */
+export function applyPatchesByTheRFC() {
+  const requireAsTheClient = createRequire(createRequire(import.meta.url).resolve("@ag-ui/client"));
+  requireAsTheClient("fast-json-patch").applyPatch = (document, patch) => ({ newDocument: applyPatch(document, patch) });
+}
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
