@@ -126,7 +126,7 @@ func (s *Store) Events(ctx context.Context, threadID, runID string, afterSeq int
 			if run.Status != Running && run.LastSeq <= afterSeq {
 				continue
 			}
-			for event, err := range s.runEvents(ctx, threadID, run, afterSeq) {
+			for event, err := range s.RunEvents(ctx, threadID, run, afterSeq) {
 				if !yield(event, err) || err != nil {
 					return
 				}
@@ -135,7 +135,8 @@ func (s *Store) Events(ctx context.Context, threadID, runID string, afterSeq int
 	}
 }
 
-func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
+// RunEvents yields the events of one run, which Runs or Lineage returned, behind afterSeq, in order. An error ends the iteration.
+func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
 	const page = 50
 	return func(yield func(Event, error) bool) {
 		nextSeq := max(run.FirstSeq, afterSeq+1)

@@ -22,8 +22,8 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 			return
 		}
 		m := f.editAlone(place)
-		m.tree.set("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
-		m.tree.set("content", raw(bytes.Clone(content)))
+		m.tree.set("activityType", raw(compacted(e.values[fieldActivityType])))
+		m.tree.set("content", raw(compacted(content)))
 		m.tree.delete("subagentRunId")
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
@@ -35,8 +35,8 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 
 func (f *Fold) newActivity(e *event, content []byte) *Message {
 	m := f.buildMessage(e.values[fieldMessageID], []byte(`"activity"`))
-	m.tree.add("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
-	m.tree.add("content", raw(bytes.Clone(content)))
+	m.tree.add("activityType", raw(compacted(e.values[fieldActivityType])))
+	m.tree.add("content", raw(compacted(content)))
 	m.setSubagent(e)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 	return m
@@ -72,7 +72,7 @@ func (f *Fold) patchActivity(e *event) {
 	}
 	m := f.editAlone(place)
 	m.tree.set("content", patched.root)
-	m.tree.set("activityType", raw(bytes.Clone(e.values[fieldActivityType])))
+	m.tree.set("activityType", raw(compacted(e.values[fieldActivityType])))
 }
 
 // proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.

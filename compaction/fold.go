@@ -110,7 +110,7 @@ func (f *Fold) State() json.RawMessage {
 	return f.stateText
 }
 
-// StateSize returns the length of State in bytes, without making it. White space that a patch removed may still count.
+// StateSize returns the length of State in bytes, without making it. It may be more where a key stands twice in an object.
 func (f *Fold) StateSize() int { return f.state.bytes }
 
 // Interrupts returns the JSON array of the interrupts that wait for an answer.

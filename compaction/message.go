@@ -88,8 +88,8 @@ func (f *Fold) buildMessage(id, role []byte) *Message {
 	m := &Message{owner: f.owner, hasID: true, tree: &object{owner: f.owner, members: make([]member, 0, 5)}}
 	m.id, _ = stringValue(raw(id))
 	m.role, _ = stringValue(raw(role))
-	m.tree.add("id", raw(bytes.Clone(id)))
-	m.tree.add("role", raw(bytes.Clone(role)))
+	m.tree.add("id", raw(compacted(id)))
+	m.tree.add("role", raw(compacted(role)))
 	return m
 }
 
@@ -140,11 +140,11 @@ func mergeMetadata(target *object, metadata []byte) {
 	}
 	existing, ok := target.ownMember("metadata").(*object)
 	if !ok {
-		target.set("metadata", raw(bytes.Clone(metadata)))
+		target.set("metadata", raw(compacted(metadata)))
 		return
 	}
 	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(bytes.Clone(value)))
+		existing.set(string(decodeString(nil, key)), raw(compacted(value)))
 	}
 }
 

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -35,7 +34,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 		m := f.buildMessage(e.values[fieldMessageID], role)
 		m.tree.add("content", &text{owner: f.owner})
 		if name != nil {
-			m.tree.add("name", raw(bytes.Clone(name)))
+			m.tree.add("name", raw(compacted(name)))
 		}
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
@@ -50,7 +49,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 // setSubagent gives a new message the subagent of its event.
 func (m *Message) setSubagent(e *event) {
 	if subagent := e.values[fieldSubagentRunID]; subagent != nil {
-		m.tree.set("subagentRunId", raw(bytes.Clone(subagent)))
+		m.tree.set("subagentRunId", raw(compacted(subagent)))
 	}
 }
 
@@ -82,7 +81,7 @@ func (f *Fold) endMessage(e *event) {
 
 // setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
 func (f *Fold) setEncryptedValue(e *event) {
-	encrypted := raw(bytes.Clone(e.values[fieldEncryptedValue]))
+	encrypted := raw(compacted(e.values[fieldEncryptedValue]))
 	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
 		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
 			f.edit(place.message).ownCall(place.call).set("encryptedValue", encrypted)
@@ -223,7 +222,7 @@ func (f *Fold) parseMessages(list []byte) (messages []*Message) {
 	for element := range elements(list) {
 		switch kindOf(element) {
 		case isObject:
-			messages = append(messages, newMessage(withoutNullSubagent(bytes.Clone(element)), f.owner))
+			messages = append(messages, newMessage(withoutNullSubagent(compacted(element)), f.owner))
 		case isString:
 			body := slices.Concat([]byte(`{"role":"user","content":`), element, []byte(`}`))
 			messages = append(messages, newMessage(body, f.owner))

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -17,8 +16,8 @@ const maxDocument = 255 << 20
 type document struct {
 	owner *owner
 	root  value
-	// bytes is the size of the JSON text, kept up to date with every change. White space that was in it once may still
-	// count.
+	// bytes is the size of the JSON text, kept up to date with every change. Keys that stood twice in an object may still
+	// count twice.
 	bytes   int
 	changes []change
 }
@@ -90,12 +89,12 @@ func (d *document) apply(operation []byte) bool {
 	case !ok:
 		return false
 	case sameKey(kind, "add"):
-		return operand != nil && d.add(path, raw(bytes.Clone(operand)))
+		return operand != nil && d.add(path, raw(compacted(operand)))
 	case sameKey(kind, "remove"):
 		_, ok := d.remove(path)
 		return ok
 	case sameKey(kind, "replace"):
-		return operand != nil && d.replace(path, raw(bytes.Clone(operand)))
+		return operand != nil && d.replace(path, raw(compacted(operand)))
 	case sameKey(kind, "test"):
 		found, ok := d.get(path)
 		return ok && operand != nil && equal(found, operand, sameNumberValue)

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"bytes"
 	"encoding/json"
 )
 
@@ -21,7 +20,7 @@ func readStateSnapshot(e *event) bool {
 }
 
 func (f *Fold) snapshotState(e *event) {
-	f.setState(bytes.Clone(e.values[fieldSnapshot]))
+	f.setState(compacted(e.values[fieldSnapshot]))
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta.
@@ -56,7 +55,7 @@ func (f *Fold) startRun(e *event) {
 		return
 	}
 	if state := memberOf(input, "state"); state != nil && state[0] != 'n' {
-		f.setState(bytes.Clone(state))
+		f.setState(compacted(state))
 	}
 	list := memberOf(input, "messages")
 	if list == nil || list[0] != '[' {
@@ -102,7 +101,7 @@ func (f *Fold) finishRun(e *event) {
 		if kindOf(interrupt) == isObject {
 			interrupt = withoutNullSubagent(interrupt)
 		}
-		list = append(list, interrupt...)
+		list = append(list, compacted(interrupt)...)
 	}
 	f.interrupts = append(list, ']')
 }

@@ -145,7 +145,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// member returns the value of a key of an object that is known to be valid JSON, or nil. Of duplicate keys the last wins.
+// memberOf returns the value of a key of an object that is known to be valid JSON, or nil. Of duplicate keys the last wins.
 func memberOf(object []byte, name string) (found []byte) {
 	for key, value := range members(object) {
 		if sameKey(key, name) {
@@ -153,6 +153,26 @@ func memberOf(object []byte, name string) (found []byte) {
 		}
 	}
 	return found
+}
+
+// compacted returns a copy of a valid JSON value without the white space that means nothing. All that a fold keeps goes through
+// here, so that the text of a fold does not depend on which parts of it were looked at.
+func compacted(value []byte) []byte {
+	compact := make([]byte, 0, len(value))
+	for at := 0; at < len(value); {
+		switch value[at] {
+		case ' ', '\n', '\t', '\r':
+			at++
+		case '"':
+			end, _ := skipString(value, at)
+			compact = append(compact, value[at:end]...)
+			at = end
+		default:
+			compact = append(compact, value[at])
+			at++
+		}
+	}
+	return compact
 }
 
 func skipSpace(text []byte, at int) int {
@@ -378,7 +398,7 @@ func quote(dst []byte, decoded string) []byte {
 			dst = append(dst, '\\', c)
 		case c < 0x20:
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c == 0xed && at+2 < len(decoded) && decoded[at+1] >= 0xa0: // a lone surrogate
+		case c == 0xed && at+2 < len(decoded) && decoded[at+1] >= 0xa0 && decoded[at+1] < 0xc0 && decoded[at+2]&0xc0 == 0x80: // a lone surrogate
 			dst = append(dst, '\\', 'u', 'd', hex[decoded[at+1]>>2&15], hex[decoded[at+1]<<2&12|decoded[at+2]>>4&3], hex[decoded[at+2]&15])
 			at += 2
 		default:

@@ -190,7 +190,7 @@ func (o *object) parseMember(written []byte, v value) {
 	m := member{key: string(written), value: v}
 	if bytes.IndexByte(written, '\\') >= 0 {
 		m.key = string(decodeString(nil, written))
-		m.name = quote(nil, m.key)
+		m.name = slices.Concat([]byte{'"'}, written, []byte{'"'})
 	}
 	if at := o.place(m.key); at >= 0 {
 		o.members[at].value = v

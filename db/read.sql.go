@@ -99,10 +99,10 @@ func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (json.Ra
 
 const messages = `-- name: Messages :many
 select
-    coalesce((message).message_id, '')::text as message_id,
-    coalesce((message).role, '')::text as role,
-    (message).message::json as message
-from agui.messages($1::text, $2::text, $3::bigint, $4::text) as message
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).role, '')::text as role,
+    (item).message::json as message
+from agui.messages($1::text, $2::text, $3::bigint, $4::text) as item
 `
 
 type MessagesParams struct {
@@ -190,8 +190,8 @@ func (q *Queries) State(ctx context.Context, arg StateParams) (json.RawMessage, 
 }
 
 const verify = `-- name: Verify :many
-select coalesce((problem).run_id, '')::text as run_id, (problem).problem::text as problem
-from agui.verify($1::text, $2::text) as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+from agui.verify($1::text, $2::text) as item
 `
 
 type VerifyParams struct {

@@ -36,8 +36,9 @@ type runFold struct {
 
 const (
 	batchesPerPage = 200
-	// messageRowBytes is what a message version takes beside its body.
-	messageRowBytes = 60
+	// What rows take beside the documents in them, as agui.snapshot_bytes has it.
+	snapshotRowBytes = 100
+	messageRowBytes  = 60
 )
 
 func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacted, error) {
@@ -222,7 +223,7 @@ func (t *threadCompaction) finish(ctx context.Context, run db.RunsToCompactRow, 
 // isWorthKeeping is the rule of agui.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
 // errs on the side of fewer snapshots, and nothing is written only to be dropped.
 func isWorthKeeping(current *runFold) bool {
-	affordable := current.sinceKept/2 - int64(current.fold.StateSize()+len(current.fold.Interrupts()))
+	affordable := current.sinceKept/2 - int64(snapshotRowBytes+current.fold.StateSize()+len(current.fold.Interrupts()))
 	for _, message := range current.fold.Messages() {
 		if affordable < 0 {
 			break

@@ -59,9 +59,6 @@ type Cluster struct {
 // Start makes a new cluster and starts its server, which is ready for connections when Start returns. ctx bounds the
 // start alone.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-
 	account, err := serverAccount()
 	if err != nil {
 		return nil, err
@@ -70,6 +67,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only from here on, for fetching programs takes as long as the network does.
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	folder, err := makeFolder(options.Folder, account)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -47,8 +46,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // Anything but an event ends the reading with an *Error, after the events before it. At any time no more than one event is in memory;
 // one of more than 64 MiB is an error. A file that is empty or blank has no events.
 func Read(name string, r io.Reader) iter.Seq2[Event, error] {
+	return read(name, r, maxEvent)
+}
+
+// read is Read with another limit for the bytes of an event.
+func read(name string, r io.Reader, limit int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := &file{name: name, input: bufio.NewReaderSize(r, 64<<10), line: 1}
+		f := &file{name: name, input: bufio.NewReaderSize(r, 64<<10), limit: limit, line: 1}
 		next, err := f.detectFormat()
 		for err == nil {
 			var event Event
@@ -67,6 +71,7 @@ func Read(name string, r io.Reader) iter.Seq2[Event, error] {
 type file struct {
 	name   string
 	input  *bufio.Reader
+	limit  int    // of the bytes of an event
 	line   int    // of the next byte of input
 	buffer []byte // the object, or the line of an event stream, that is being read
 
@@ -159,7 +164,7 @@ func (f *file) object() (Event, error) {
 		depth             int
 		inString, escaped bool
 	)
-	for len(f.buffer) <= maxEvent {
+	for len(f.buffer) <= f.limit {
 		text, err := f.peek()
 		if err == io.EOF {
 			break
@@ -204,7 +209,7 @@ func (f *file) event(text []byte, lineAfter func(newlines int) int) (Event, erro
 	begin := lineAfter(bytes.Count(text[:blank], []byte("\n")))
 	offset, err := fault(text)
 	switch {
-	case len(text) > maxEvent && (err == nil || err == errCutOff):
+	case len(text) > f.limit && (err == nil || err == errCutOff):
 		return Event{}, f.tooLarge(begin)
 	case err == errCutOff:
 		return Event{}, f.problem(begin, err)
@@ -233,7 +238,14 @@ func fault(text []byte) (offset int, err error) {
 		if syntax.Error() == "unexpected end of JSON input" {
 			return len(text), errCutOff
 		}
-		return max(0, int(syntax.Offset)-1), fmt.Errorf("not valid JSON: %w", syntax)
+		offset = max(0, int(syntax.Offset)-1)
+		if text[offset] == '\n' {
+			return offset, fmt.Errorf("not valid JSON: %w (cut off?)", syntax)
+		}
+		return offset, fmt.Errorf("not valid JSON: %w", syntax)
+	}
+	if utf8.Valid(text) {
+		return 0, nil
 	}
 	for offset < len(text) {
 		character, size := utf8.DecodeRune(text[offset:])
@@ -304,5 +316,5 @@ func (f *file) notAnObject(line int, found string) error {
 }
 
 func (f *file) tooLarge(line int) error {
-	return f.problem(line, fmt.Errorf("an event may have %d MiB, this one has more", maxEvent>>20))
+	return f.problem(line, fmt.Errorf("an event may have %d bytes, this one has more", f.limit))
 }

@@ -48,7 +48,7 @@ func (f *file) nextMessage() (Event, error) {
 			data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
 			data = append(data, '\n')
 			lines = append(lines, number)
-			if len(data) > maxEvent+1 {
+			if len(data) > f.limit+1 {
 				return Event{}, f.tooLarge(lines[0])
 			}
 		case "", "event", "id", "retry":
@@ -82,7 +82,7 @@ func (f *file) readLine() ([]byte, error) {
 		if end < 0 {
 			f.buffer = append(f.buffer, text...)
 			f.discard(len(text))
-			if len(f.buffer) > maxEvent+len("data: ") {
+			if len(f.buffer) > f.limit+len("data: ") {
 				return nil, f.tooLarge(number)
 			}
 			continue

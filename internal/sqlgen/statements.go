@@ -1,86 +1,79 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// statement is one SQL statement of a source file, without comments outside of literals.
-type statement struct {
-	line int // where it begins
-	text string
-}
-
-// token matches, at the beginning of a text, what must not be looked into when a statement is taken apart: comments,
-// literals and quoted names; and the words and characters between them.
-var token = regexp.MustCompile(`(?s)^(?:` +
-	`(?P<comment>--[^\n]*|/\*.*?\*/)|` +
-	`(?P<literal>[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|"(?:[^"]|"")*")|` +
-	`(?P<dollar>\$(?:[A-Za-z_][A-Za-z_0-9]*)?\$)|` +
-	`(?P<word>[A-Za-z_][A-Za-z_0-9$]*)|` +
-	`(?P<space>\s+)|` +
-	`.)`)
-
-// tokens takes a text apart. Comments are left out, and white space between tokens becomes one space.
-func tokens(text string) []sourceToken {
-	var all []sourceToken
-	for line := 1; text != ""; {
-		match := token.FindStringSubmatch(text)
-		value := match[0]
-		if tag := match[token.SubexpIndex("dollar")]; tag != "" {
-			if end := strings.Index(text[len(tag):], tag); end >= 0 {
-				value = text[:len(tag)+end+len(tag)]
-			}
-		}
-		text = text[len(value):]
-		switch {
-		case match[token.SubexpIndex("comment")] != "", match[token.SubexpIndex("space")] != "":
-			if len(all) > 0 && all[len(all)-1].text != " " {
-				all = append(all, sourceToken{line: line, text: " "})
-			}
-		default:
-			isWord := match[token.SubexpIndex("word")] != ""
-			all = append(all, sourceToken{line: line, text: value, isWord: isWord})
-		}
-		line += strings.Count(value, "\n")
-	}
-	return all
-}
-
-type sourceToken struct {
+// token is a piece of SQL. Literals, quoted names and function bodies in dollar quotes are one token each, so that
+// nobody takes what is in them for SQL. White space between other tokens is a token of one space; comments count as such.
+type token struct {
 	line   int
 	text   string
 	isWord bool
 }
 
-func (t sourceToken) is(word string) bool {
+func (t token) is(word string) bool {
 	return t.isWord && strings.EqualFold(t.text, word)
 }
 
-// splitStatements splits at the semicolons between statements, which are not those in literals and in
-// "begin atomic … end".
+var tokenPattern = regexp.MustCompile(`(?s)^(?:` +
+	`(?P<space>(?:\s|--[^\n]*|/\*.*?\*/)+)|` +
+	`(?P<literal>[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|"(?:[^"]|"")*")|` +
+	`(?P<dollar>\$(?:[A-Za-z_][A-Za-z_0-9]*)?\$)|` +
+	`(?P<word>[A-Za-z_][A-Za-z_0-9$]*)|` +
+	`.)`)
+
+func tokenize(text string) []token {
+	var tokens []token
+	for line := 1; text != ""; {
+		match := tokenPattern.FindStringSubmatch(text)
+		value := match[0]
+		if tag := match[tokenPattern.SubexpIndex("dollar")]; tag != "" {
+			if end := strings.Index(text[len(tag):], tag); end >= 0 {
+				value = text[:len(tag)+end+len(tag)]
+			}
+		}
+		next := token{line: line, text: value, isWord: match[tokenPattern.SubexpIndex("word")] != ""}
+		if match[tokenPattern.SubexpIndex("space")] != "" {
+			next.text = " "
+		}
+		tokens = append(tokens, next)
+		text = text[len(value):]
+		line += strings.Count(value, "\n")
+	}
+	return tokens
+}
+
+// statement is one SQL statement of a source.
+type statement struct {
+	line   int // where it begins
+	tokens []token
+}
+
+// splitStatements splits a source at the semicolons between statements, which are not those in "begin atomic … end".
 func splitStatements(text string) []statement {
 	var (
 		statements []statement
-		current    strings.Builder
-		line       int
+		current    statement
 		depth      int    // of blocks that are open: begin atomic, and case in it
-		lastWord   string // the word before, for "begin atomic"
+		lastWord   string // for "begin atomic"
 	)
 	finish := func() {
-		if text := strings.TrimSpace(current.String()); text != "" {
-			statements = append(statements, statement{line: line, text: text})
+		if len(current.tokens) > 0 {
+			statements = append(statements, current)
 		}
-		current.Reset()
+		current = statement{}
 	}
-	for _, token := range tokens(text) {
-		if current.Len() == 0 {
+	for _, token := range tokenize(text) {
+		if len(current.tokens) == 0 {
 			if token.text == " " {
 				continue
 			}
-			line = token.line
+			current.line = token.line
 		}
 		switch {
 		case token.is("atomic") && strings.EqualFold(lastWord, "begin"), token.is("case") && depth > 0:
@@ -94,10 +87,37 @@ func splitStatements(text string) []statement {
 		if token.isWord {
 			lastWord = token.text
 		}
-		current.WriteString(token.text)
+		current.tokens = append(current.tokens, token)
 	}
 	finish()
 	return statements
+}
+
+// String gives the statement in one line, as far as its literals allow.
+func (s statement) String() string {
+	var text strings.Builder
+	for _, token := range s.tokens {
+		text.WriteString(token.text)
+	}
+	return text.String()
+}
+
+// mentions are the names agui.… outside of literals and of bodies in dollar quotes: PostgreSQL looks them up when it runs
+// the statement.
+func (s statement) mentions() []string {
+	var names []string
+	for i := 2; i < len(s.tokens); i++ {
+		if s.tokens[i-2].is("agui") && s.tokens[i-1].text == "." && s.tokens[i].isWord {
+			names = append(names, "agui."+s.tokens[i].text)
+		}
+	}
+	return names
+}
+
+// effect is what a statement leaves in the database.
+type effect struct {
+	creates string // name of an object
+	drop    string // statement that takes it back
 }
 
 var (
@@ -109,30 +129,29 @@ var (
 	leavesNothing = regexp.MustCompile(`(?i)^(comment on|grant|revoke|do) `)
 )
 
-// undo gives the statement that takes a statement back; empty when that needs none.
-func undo(statement string) (string, error) {
-	if leavesNothing.MatchString(statement) {
-		return "", nil
+func effectOf(statement statement) (effect, error) {
+	text := statement.String()
+	if leavesNothing.MatchString(text) {
+		return effect{}, nil
 	}
-	if match := createRoutine.FindStringSubmatch(statement); match != nil {
-		arguments, err := argumentsToDrop(statement[len(match[0]):])
+	if match := createRoutine.FindStringSubmatch(text); match != nil {
+		kind, name := strings.ToLower(match[1]), match[2]
+		arguments, err := argumentsToDrop(text[len(match[0]):])
 		if err != nil {
-			return "", fmt.Errorf("%s %s: %w", match[1], match[2], err)
+			return effect{}, fmt.Errorf("%s: %w", name, err)
 		}
-		return fmt.Sprintf("drop %s %s(%s)", strings.ToLower(match[1]), match[2], arguments), nil
+		return effect{creates: name, drop: fmt.Sprintf("drop %s %s(%s)", kind, name, arguments)}, nil
 	}
-	if match := createObject.FindStringSubmatch(statement); match != nil {
-		return fmt.Sprintf("drop %s %s", strings.ToLower(match[1]), match[2]), nil
+	if match := createObject.FindStringSubmatch(text); match != nil {
+		kind, name := strings.ToLower(match[1]), match[2]
+		return effect{creates: name, drop: fmt.Sprintf("drop %s %s", kind, name)}, nil
 	}
-	if match := createTrigger.FindStringSubmatch(statement); match != nil {
-		return fmt.Sprintf("drop trigger %s on %s", match[1], match[2]), nil
+	if match := createTrigger.FindStringSubmatch(text); match != nil {
+		return effect{drop: fmt.Sprintf("drop trigger %s on %s", match[1], match[2])}, nil
 	}
-	start := statement
-	if words := strings.Fields(statement); len(words) > 5 {
-		start = strings.Join(words[:5], " ") + " …"
-	}
-	return "", fmt.Errorf("cannot tell how to take back %q: name objects as agui.name, "+
-		"or put the statement into a migration of its own", start)
+	start := strings.Fields(text)
+	return effect{}, fmt.Errorf("cannot tell how to take back %q: name objects as agui.name, or put the statement into a migration",
+		strings.Join(start[:min(5, len(start))], " ")+" …")
 }
 
 // argumentsToDrop takes what follows the opening parenthesis of a routine's arguments and gives the arguments as DROP
@@ -144,7 +163,7 @@ func argumentsToDrop(text string) (string, error) {
 		depth     int
 		inDefault bool
 	)
-	for _, token := range tokens(text) {
+	for _, token := range tokenize(text) {
 		switch {
 		case token.text == "(" || token.text == "[":
 			depth++
@@ -166,5 +185,5 @@ func argumentsToDrop(text string) (string, error) {
 			current.WriteString(token.text)
 		}
 	}
-	return "", fmt.Errorf("its arguments have no closing parenthesis")
+	return "", errors.New("its arguments have no closing parenthesis")
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/pgagui/pgagui/internal/cluster"
 )
 
-const (
-	urlVariable      = "PGAGUI_TEST_DATABASE_URL"
-	postgresVariable = "PGAGUI_TEST_POSTGRES"
-)
+// URLVariable holds the address of the server that all test processes share.
+const URLVariable = "PGAGUI_TEST_DATABASE_URL"
+
+// postgresVariable says what kind of server to start.
+const postgresVariable = "PGAGUI_TEST_POSTGRES"
 
 // settings make a server that is quick, that takes the connections of many tests, and that does nothing on its own.
 var settings = map[string]string{
@@ -105,7 +106,7 @@ func startContainer(ctx context.Context, tag string) (string, func() error, erro
 func requireURL(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql") {
-		return fmt.Errorf("%s must be a URL such as postgres://user:password@localhost:5432/postgres", urlVariable)
+		return fmt.Errorf("%s must be a URL such as postgres://user:password@localhost:5432/postgres", URLVariable)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func New(t testing.TB) string {
 	server := mustServer(t)
 	template, err := server.template()
 	if err != nil {
-		t.Fatal("testdb: ", err)
+		t.Fatal("testdb:", err)
 	}
 	return create(t, server, pgx.Identifier{template}.Sanitize())
 }
@@ -73,12 +73,12 @@ func Connect(t testing.TB, databaseURL string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		t.Fatal("testdb: ", err)
+		t.Fatal("testdb:", err)
 	}
 	config.MaxConns = connectionsPerPool
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
-		t.Fatal("testdb: ", err)
+		t.Fatal("testdb:", err)
 	}
 	t.Cleanup(func() {
 		closed := make(chan struct{})
@@ -101,7 +101,7 @@ func create(t testing.TB, server *testServer, template string) string {
 	name := databaseName(t)
 	identifier := pgx.Identifier{name}.Sanitize()
 	if _, err := server.pool.Exec(t.Context(), "create database "+identifier+" template "+template+" encoding 'UTF8'"); err != nil {
-		t.Fatal("testdb: ", err)
+		t.Fatal("testdb:", err)
 	}
 	address := server.databaseURL(name)
 	t.Cleanup(func() {
@@ -110,7 +110,7 @@ func create(t testing.TB, server *testServer, template string) string {
 			return
 		}
 		if _, err := server.pool.Exec(context.Background(), "drop database "+identifier+" with (force)"); err != nil {
-			t.Error("testdb: ", err)
+			t.Error("testdb:", err)
 		}
 	})
 	return address
@@ -128,7 +128,7 @@ func mustServer(t testing.TB) *testServer {
 	t.Helper()
 	server, err := sharedServer()
 	if err != nil {
-		t.Fatal("testdb: ", err)
+		t.Fatal("testdb:", err)
 	}
 	return server
 }
@@ -150,7 +150,7 @@ var (
 
 func openServer() (*testServer, error) {
 	ctx := context.Background()
-	server := &testServer{address: os.Getenv(urlVariable), stop: func() error { return nil }}
+	server := &testServer{address: os.Getenv(URLVariable), stop: func() error { return nil }}
 	if server.address == "" {
 		var err error
 		if server.address, server.stop, err = StartServer(ctx); err != nil {

@@ -1,9 +1,9 @@
 -- name: Messages :many
 select
-    coalesce((message).message_id, '')::text as message_id,
-    coalesce((message).role, '')::text as role,
-    (message).message::json as message
-from agui.messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text) as message;
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).role, '')::text as role,
+    (item).message::json as message
+from agui.messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text) as item;
 
 -- name: State :one
 select agui.state(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text)::json as state;
@@ -31,5 +31,5 @@ order by batch.first_seq
 limit @page::int;
 
 -- name: Verify :many
-select coalesce((problem).run_id, '')::text as run_id, (problem).problem::text as problem
-from agui.verify(@thread_id::text, @scope::text) as problem;
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+from agui.verify(@thread_id::text, @scope::text) as item;

@@ -1,1 +1,11 @@
 drop table agui.snapshot, agui.message, agui.batch, agui.run, agui.thread;
+
+-- The schema goes with the last thing in it: migration tools may keep their version table there.
+do $$
+begin
+    drop schema agui;
+exception
+    when dependent_objects_still_exist or insufficient_privilege then
+        null;
+end
+$$;

@@ -21,7 +21,14 @@ begin
 end
 $$;
 
-create schema if not exists agui;
+-- "create schema if not exists" needs the right to create schemas even where there is nothing to create.
+do $$
+begin
+    if to_regnamespace('agui') is null then
+        create schema agui;
+    end if;
+end
+$$;
 
 comment on schema agui is
     'pgagui: AG-UI event streams as an append-only log, a git-like tree of runs, and snapshots folded from them.';

@@ -10,6 +10,7 @@ create or replace function agui.match_repeat(
 )
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare

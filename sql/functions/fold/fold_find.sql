@@ -3,6 +3,7 @@ create or replace function agui.fold_find(buckets int[], keys text[], key text)
 returns int
 language plpgsql
 immutable
+strict
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$

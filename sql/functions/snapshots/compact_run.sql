@@ -5,8 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    batch_row_bytes   constant int := 70;
-    message_row_bytes constant int := 60;
+    batch_row_bytes constant int := 70;
     run      agui.run;
     base_no  int;
     fold     agui.fold;
@@ -37,10 +36,12 @@ begin
     );
     if not is_tip then
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
-        select octet_length(fold.state) + octet_length(fold.interrupts)
-            + coalesce(sum(octet_length(body) + message_row_bytes) filter (where message_no is null), 0)
+        select agui.snapshot_bytes(
+            octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
+        )
         into fold_bytes
-        from unnest(fold.message_nos, fold.bodies) as message (message_no, body);
+        from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
+        where message.message_no is null;
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
             return false;
         end if;

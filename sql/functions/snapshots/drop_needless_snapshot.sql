@@ -5,8 +5,6 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    snapshot_row_bytes constant int := 100;
-    message_row_bytes  constant int := 60;
     dropped   agui.snapshot;
     parent_no int;
     base_no   int;
@@ -22,9 +20,9 @@ begin
     base_no := agui.fold_base(thread_key, parent_no, 9223372036854775807);
 
     -- What it takes: its own row and the message versions that it added to those of the snapshot before it.
-    select
-        snapshot_row_bytes + pg_column_size(dropped.state) + pg_column_size(dropped.interrupts) + pg_column_size(dropped.message_nos)
-        + coalesce(sum(pg_column_size(message.body) + message_row_bytes), 0)
+    select agui.snapshot_bytes(
+        pg_column_size(dropped.state) + pg_column_size(dropped.interrupts), count(*), coalesce(sum(pg_column_size(message.body)), 0)
+    )
     into snapshot_bytes
     from unnest(dropped.message_nos) as part (message_nos)
     join agui.message as message

@@ -18,8 +18,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-const urlVariable = "PGAGUI_TEST_DATABASE_URL"
-
 func main() {
 	arguments := os.Args[1:]
 	if len(arguments) > 0 && arguments[0] == "--" {
@@ -42,7 +40,7 @@ func run(arguments []string) (code int, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 
-	if os.Getenv(urlVariable) == "" {
+	if os.Getenv(testdb.URLVariable) == "" {
 		address, stop, err := testdb.StartServer(context.Background())
 		if err != nil {
 			return 0, err
@@ -53,7 +51,7 @@ func run(arguments []string) (code int, err error) {
 				code = max(code, 1)
 			}
 		}()
-		if err := os.Setenv(urlVariable, address); err != nil {
+		if err := os.Setenv(testdb.URLVariable, address); err != nil {
 			return 0, err
 		}
 		defer func() {

@@ -1,0 +1,52 @@
+# make            what there is to do
+# make test       all tests, on a private PostgreSQL server (see internal/testdb for other servers)
+
+TOOL := go tool -modfile=tools/go.mod
+WITH_SERVER := go run ./internal/testdb/cmd/withserver --
+GO_FILES = git ls-files --cached --others --exclude-standard '*.go'
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/pgagui
+	go build -o bin/pgagui ./cmd/pgagui
+
+.PHONY: demo
+demo: ## Run the demo on a private PostgreSQL server
+	go run ./cmd/pgagui demo
+
+.PHONY: test
+test: ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
+	$(WITH_SERVER) go test $(ARGS) ./...
+
+.PHONY: test-race
+test-race: ## Run all tests with the race detector
+	$(WITH_SERVER) go test -race $(ARGS) ./...
+
+.PHONY: generate
+generate: ## Write the functions' migration and the Go code of the queries anew
+	go run ./internal/sqlgen
+	$(TOOL) sqlc generate
+
+.PHONY: format
+format: ## Format the Go code
+	$(GO_FILES) | xargs gofmt -w
+
+.PHONY: lint
+lint: lint-format lint-generated ## Check format, generated files, go vet and staticcheck
+	go vet ./...
+	$(TOOL) staticcheck ./...
+
+.PHONY: lint-format
+lint-format:
+	@files=$$($(GO_FILES) | xargs gofmt -l) && \
+	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
+
+.PHONY: lint-generated
+lint-generated:
+	go run ./internal/sqlgen -check
+	@$(TOOL) sqlc diff || { echo "the folder db is not up to date with sql/queries (run: make generate)" >&2; exit 1; }

@@ -1,0 +1,413 @@
+package pgagui_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui"
+)
+
+func TestAppendReturnsTheSeqOfTheLastEvent(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	if seq := mustAppend(t, store, "t", "r1", events(started("r1"), token(1))); seq != 2 {
+		t.Errorf("first call: seq %d, want 2", seq)
+	}
+	if seq := mustAppend(t, store, "t", "r1", events(token(2), token(3), finished)); seq != 5 {
+		t.Errorf("second call: seq %d, want 5", seq)
+	}
+	mustVerify(t, store, "t")
+}
+
+// Whatever JSON allows comes back as it was given, and is found by type.
+func TestEventsComeBackByteForByte(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	given := events(
+		started("r"),
+		`{"type":"CUSTOM","name":"nul","value":"a\u0000b"}`,
+		`{"type":"CUSTOM","name":"half an emoji","value":"\ud83d"}`,
+		`{"type":"CUSTOM","name":"other half","value":"\uDE00 and \ud83d\ude00"}`,
+		`{"type":"CUSTOM","a":1,"a":2,"A":3}`,
+		`{"type":"CUSTOM","value":[1e400,-0,1.0,1E+2,0.10000000000000000001]}`,
+		"{ \"type\" :\t\"CUSTOM\" ,\n  \"value\" : { } }",
+		`{"$type":"x","type":"NOT_OF_THE_PROTOCOL","z":1,"b":null}`,
+		`{"value":"\\u0000 \\ \" \/ \b\f\n\r\t \u00e9 é 😀","type":"CUS\u0054OM"}`,
+		finished,
+	)
+	mustAppend(t, store, "t", "r", given)
+	got := payloads(t, store, "t", "r")
+	for i := range given {
+		if got[i] != string(given[i]) {
+			t.Errorf("event %d came back as %s, want %s", i+1, got[i], given[i])
+		}
+	}
+
+	const want = "RUN_STARTED CUSTOM CUSTOM CUSTOM CUSTOM CUSTOM CUSTOM NOT_OF_THE_PROTOCOL CUSTOM RUN_FINISHED"
+	for _, source := range []string{`agui.events('t')`, `agui.event where thread_id = 't'`} {
+		var types, bytes string
+		err := pool.QueryRow(context.Background(),
+			`select string_agg(type, ' ' order by seq), string_agg(payload::text, '' order by seq) from `+source).Scan(&types, &bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if types != want {
+			t.Errorf("%s: types %s, want %s", source, types, want)
+		}
+		if bytes != strings.Join(got, "") {
+			t.Errorf("%s: payloads differ from those that were appended", source)
+		}
+	}
+	var types []string
+	for event, err := range store.Events(context.Background(), "t", "", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		types = append(types, event.Type)
+	}
+	if strings.Join(types, " ") != want {
+		t.Errorf("Events: types %s, want %s", types, want)
+	}
+}
+
+func TestAnEventMayBeLarge(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	large := `{"type":"STATE_SNAPSHOT","snapshot":{"text":"` + strings.Repeat("0123456789abcdef", 1<<20) + `"}}`
+	mustAppend(t, store, "t", "r", events(started("r"), large, finished))
+	if got := payloads(t, store, "t", "r"); got[1] != large {
+		t.Errorf("an event of %d bytes came back as one of %d bytes", len(large), len(got[1]))
+	}
+	state, err := store.State(context.Background(), "t", pgagui.At{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := large[len(`{"type":"STATE_SNAPSHOT","snapshot":`) : len(large)-1]; string(state) != want {
+		t.Errorf("the state has %d bytes, want %d", len(state), len(want))
+	}
+}
+
+func TestARepeatedCallIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	all := events(started("r"), token(1), token(2), token(3), token(4), finished)
+	mustAppend(t, store, "t", "r", all[:3], pgagui.AfterSeq(0))
+	mustAppend(t, store, "t", "r", all[3:5], pgagui.AfterSeq(3))
+
+	repeats := []struct {
+		name     string
+		events   []json.RawMessage
+		afterSeq int64
+		want     int64
+	}{
+		{"the last call", all[3:5], 3, 5},
+		{"the first call", all[:3], 0, 3},
+		{"both in one", all[:5], 0, 5},
+		{"from the middle of a batch to the middle of the next", all[1:4], 1, 4},
+		{"a prefix, then what is new", all[2:], 2, 6},
+		{"all of it, after the run has ended", all, 0, 6},
+		{"the end alone", all[5:], 5, 6},
+	}
+	for _, repeat := range repeats {
+		if seq := mustAppend(t, store, "t", "r", repeat.events, pgagui.AfterSeq(repeat.afterSeq)); seq != repeat.want {
+			t.Errorf("%s: seq %d, want %d", repeat.name, seq, repeat.want)
+		}
+	}
+	if got := payloads(t, store, "t", "r"); len(got) != len(all) {
+		t.Errorf("the log has %d events, want %d: %s", len(got), len(all), got)
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestARepeatIsFoundAmongRunsSideBySide(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")), pgagui.Parallel()) // 3
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel()) // 4
+	mustAppend(t, store, "t", "a", events(token(1)), pgagui.AfterSeq(3))                // 5
+	mustAppend(t, store, "t", "b", events(token(2)), pgagui.AfterSeq(4))                // 6
+	if seq := mustAppend(t, store, "t", "a", events(token(1), token(3)), pgagui.AfterSeq(3)); seq != 7 {
+		t.Errorf("repeat with more: seq %d, want 7", seq)
+	}
+	if seq := mustAppend(t, store, "t", "a", events(token(1)), pgagui.AfterSeq(3)); seq != 5 {
+		t.Errorf("repeat: seq %d, want 5", seq)
+	}
+	if seq := mustAppend(t, store, "t", "b", events(token(4)), pgagui.AfterSeq(6)); seq != 8 {
+		t.Errorf("next call of the other run: seq %d, want 8", seq)
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestAppendRefuses(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	mustAppend(t, store, "other", "elsewhere", events(started("elsewhere"), finished))
+	mustAppend(t, store, "t", "done", events(started("done"), token(1), finished))
+	mustAppend(t, store, "t", "failed", events(started("failed"), failed))
+	mustAppend(t, store, "t", "open", events(started("open")))
+
+	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`
+	wide := `{"type":"CUSTOM","value":[` + strings.Repeat("[],{},", 2000) + `1,"` + strings.Repeat("[", 5000) + `"]}`
+	if _, err := store.Append(ctx, "t", "open", events(wide)); err != nil {
+		t.Errorf("many brackets that are not deep: %v", err)
+	}
+
+	cases := []struct {
+		name    string
+		runID   string
+		events  []json.RawMessage
+		options []pgagui.AppendOption
+		want    error
+		says    string
+	}{
+		{"no event", "open", events(), nil, pgagui.ErrInvalidEvents, "empty array"},
+		{"an event that is no object", "open", events(token(1), `"text"`), nil, pgagui.ErrInvalidEvents, "event 2 of the call is not a JSON object"},
+		{"no type", "open", events(token(1), `{"Type":"CUSTOM"}`), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
+		{"a type that is no string", "open", events(`{"type":7}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
+		{"no JSON", "open", events(`{"type":`), nil, pgagui.ErrInvalidEvents, "json"},
+		{"too deep", "open", events(deep), nil, pgagui.ErrLimitExceeded, "more than 1000 levels deep"},
+		{"deeper than the server's stack", "open", events(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), nil, pgagui.ErrLimitExceeded, "stack"},
+		{"no run id", "", events(started("")), nil, pgagui.ErrInvalidEvents, "run id"},
+		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
+		{"unknown run", "new", events(token(1)), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"unknown run that the writer remembers", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(9)}, pgagui.ErrUnknownRun, "knows of its seq 9"},
+		{"unknown parent", "new", events(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
+		{"parent of another thread", "new", events(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},
+		{"itself as parent", "new", events(startedFrom("new", "new")), parallel, pgagui.ErrUnknownParent, `parent "new"`},
+		{"parent in progress", "new", events(startedFrom("new", "open")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
+		{"head in progress", "new", events(started("new")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
+		{"another run in progress", "new", events(startedFrom("new", "done")), nil, pgagui.ErrRunInProgress, `run "open" is in progress`},
+		{"late event", "done", events(token(2)), nil, pgagui.ErrRunEnded, "already finished"},
+		{"late event after RUN_ERROR", "failed", events(token(2)), nil, pgagui.ErrRunEnded, "already failed"},
+		{"RUN_ERROR after RUN_ERROR", "failed", events(failed), nil, pgagui.ErrRunEnded, "already failed"},
+		{"RUN_ERROR once a run went on", "done", events(failed), nil, pgagui.ErrRunEnded, "already finished"},
+		{"event after the end in the same call", "open", events(finished, token(1)), nil, pgagui.ErrRunEnded, "event 2 of the call comes after the RUN_FINISHED"},
+		{"run id used twice", "done", events(started("done")), nil, pgagui.ErrRunIDInUse, "exists already"},
+		{"second RUN_STARTED", "open", events(started("open")), nil, pgagui.ErrRunIDInUse, "exists already"},
+		{"RUN_STARTED in the middle", "open", events(token(1), started("open")), nil, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
+		{"RUN_STARTED of another run", "new", events(started("newer")), nil, pgagui.ErrRunIDInUse, `names another run, "newer"`},
+		{"repeat that differs", "done", events(started("done"), token(2)), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
+		{"repeat with other white space", "done", events(`{"type": "RUN_STARTED"}`), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
+		{"a seq that the log does not have", "open", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(99)}, pgagui.ErrConflictingRepeat, "the writer knows of seq 99"},
+	}
+	before := payloads(t, store, "t", "open")
+	for _, c := range cases {
+		_, err := store.Append(ctx, "t", c.runID, c.events, c.options...)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: the message does not say %q: %s", c.name, c.says, err)
+		}
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: the error hides what the database said", c.name)
+		}
+		if strings.HasPrefix(refused.Code, "AG") && c.runID != "" && len(c.runID) < 100 &&
+			!strings.HasPrefix(err.Error(), fmt.Sprintf(`run "%s" of thread "t"`, c.runID)) {
+			t.Errorf("%s: the message does not name run and thread: %s", c.name, err)
+		}
+	}
+	if after := payloads(t, store, "t", "open"); !slices.Equal(before, after) {
+		t.Error("a refused call left something in the log")
+	}
+	mustVerify(t, store, "t")
+}
+
+var parallel = []pgagui.AppendOption{pgagui.Parallel()}
+
+func TestEventsMustBeAnArray(t *testing.T) {
+	t.Parallel()
+	_, pool := newStore(t)
+	for _, argument := range []string{`'{}'`, `'"x"'`, `'null'`, `null`} {
+		_, err := pool.Exec(context.Background(), `select agui.append('t', 'r', `+argument+`)`)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "AG008" {
+			t.Errorf("events %s: error %v, want AG008", argument, err)
+		}
+	}
+}
+
+func TestRunErrorMayComeFirstAndAfterTheFinish(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "broken", events(failed))
+	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	mustAppend(t, store, "t", "r", events(failed))
+	runs, err := store.Runs(context.Background(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs[0].Status != pgagui.Failed || runs[1].Status != pgagui.Failed || runs[1].LastSeq != 4 {
+		t.Errorf("runs are %+v", runs)
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestARunWithoutParentFollowsTheHead(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "a", events(started("a"), finished))
+	mustAppend(t, store, "t", "b", events(started("b"), failed))
+	mustAppend(t, store, "t", "c", events(`{"type":"RUN_STARTED","parentRunId":null}`, finished))
+	mustAppend(t, store, "t", "d", events(startedFrom("d", "a"), finished))
+	mustAppend(t, store, "t", "e", events(startedFrom("e", ""), finished))
+	lineage, err := store.Lineage(context.Background(), "t", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := runIDs(lineage); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("lineage of c is %s", got)
+	}
+	lineage, err = store.Lineage(context.Background(), "t", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := runIDs(lineage); !slices.Equal(got, []string{"a", "d", "e"}) {
+		t.Errorf("lineage of the head is %s", got)
+	}
+}
+
+func TestScopesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ann, bob := store.InScope("ann"), store.InScope("bob")
+	mustAppend(t, ann, "t", "r", events(started("r"), token(1), finished))
+	mustAppend(t, bob, "t", "r", events(started("r"), finished))
+	if got := len(payloads(t, ann, "t", "r")); got != 3 {
+		t.Errorf("ann's thread has %d events, want 3", got)
+	}
+	if got := len(payloads(t, bob, "t", "r")); got != 2 {
+		t.Errorf("bob's thread has %d events, want 2", got)
+	}
+	if _, err := store.Head(context.Background(), "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
+		t.Errorf("the thread without a scope: error %v, want unknown thread", err)
+	}
+	for id, err := range ann.Threads(context.Background()) {
+		if err != nil || id != "t" {
+			t.Errorf("threads of ann: %q, %v", id, err)
+		}
+	}
+}
+
+func TestIdsMayBeAnyText(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	for _, id := range []string{`back\slash`, `\u0041`, `quote"`, "new\nline", "😀", "'; drop table agui.batch; --", `\\x00`} {
+		quoted, err := json.Marshal(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, store, id, id, events(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%s}`, quoted), finished))
+		mustAppend(t, store, id, "next", events(fmt.Sprintf(`{"type":"RUN_STARTED","parentRunId":%s}`, quoted), finished))
+		lineage, err := store.Lineage(context.Background(), id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(lineage) != 2 || lineage[0].ID != id {
+			t.Errorf("id %q: lineage %+v", id, lineage)
+		}
+		mustVerify(t, store, id)
+	}
+}
+
+func TestTheLogRefusesChanges(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	for _, statement := range []string{
+		`update agui.batch set n = n`,
+		`delete from agui.batch`,
+		`truncate agui.batch`,
+		`update agui.run set run_id = 'x'`,
+		`update agui.run set parent_no = null`,
+		`delete from agui.run`,
+		`truncate agui.run cascade`,
+		`update agui.thread set thread_id = 'x'`,
+		`delete from agui.thread`,
+		`truncate agui.thread cascade`,
+	} {
+		_, err := pool.Exec(context.Background(), statement)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "AG010" || !strings.Contains(refused.Message, "append-only") {
+			t.Errorf("%s: error %v, want AG010", statement, err)
+		}
+	}
+	mustVerify(t, store, "t")
+}
+
+// A run whose writer fell silent is closed when the next one begins, with an end for whatever it left open.
+func TestAStaleRunIsClosedByTheNext(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	mustAppend(t, store, "t", "stale", events(
+		started("stale"),
+		`{"type":"STEP_STARTED","stepName":"plan","subagentRunId":"s"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"closed"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"closed"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"m\u0000"}`,
+		`{"type":"REASONING_START","messageId":"think"}`,
+		`{"type":"REASONING_MESSAGE_START","messageId":"think"}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"call","toolCallName":"f"}`,
+	))
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, `set local agui.lease = '0 seconds'`); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store.WithTx(tx), "t", "next", events(started("next")))
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := payloads(t, store, "t", "stale")[8:]
+	want := []string{
+		`{"type":"TOOL_CALL_END","toolCallId":"call"}`,
+		`{"type":"REASONING_MESSAGE_END","messageId":"think"}`,
+		`{"type":"REASONING_END","messageId":"think"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m\u0000"}`,
+		`{"type":"STEP_FINISHED","stepName":"plan","subagentRunId":"s"}`,
+	}
+	if len(got) != len(want)+1 || !slices.Equal(got[:len(want)], want) || !strings.HasPrefix(got[len(want)], `{"type":"RUN_ERROR","message":"The run was cut off`) {
+		t.Errorf("the stale run was closed with %s", strings.Join(got, "\n"))
+	}
+	if _, err := store.Append(ctx, "t", "stale", events(token(1))); !errors.Is(err, pgagui.ErrRunEnded) {
+		t.Errorf("the writer that comes back late: error %v, want %v", err, pgagui.ErrRunEnded)
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestAbandonEndsARunOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	mustAppend(t, store, "t", "r", events(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`))
+	for range 2 {
+		seq, err := store.Abandon(ctx, "t", "r", "the process was stopped")
+		if err != nil || seq != 4 {
+			t.Errorf("abandon: seq %d, error %v, want 4", seq, err)
+		}
+	}
+	mustVerify(t, store, "t")
+}
+
+func runIDs(runs []pgagui.Run) []string {
+	ids := make([]string, len(runs))
+	for i, run := range runs {
+		ids[i] = run.ID
+	}
+	return ids
+}

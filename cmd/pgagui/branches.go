@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+)
+
+func (p *program) branchesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "branches THREAD",
+		Short: "List the branches of a thread",
+		Long: `Lists the branches of a thread: the runs that no other goes on from, with the length of their lineage and the run where they leave
+other branches. * marks the head, which a run follows when it names no parent.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withStore(command.Context(), func(store *pgagui.Store) error {
+				return p.branches(command.Context(), store, arguments[0])
+			})
+		},
+	}
+}
+
+func (p *program) branches(ctx context.Context, store *pgagui.Store, threadID string) error {
+	branches, err := store.Branches(ctx, threadID)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(branches)
+	}
+	rows := [][]string{{" ", "BRANCH", "STATUS", "RUNS", "LEAVES AT", "LAST SEQ"}}
+	for _, branch := range branches {
+		rows = append(rows, []string{
+			headMark(branch.IsHead), branch.RunID, string(branch.Status), fmt.Sprint(branch.Runs), orDash(branch.ForkedFrom),
+			lastSeqText(branch.LastSeq),
+		})
+	}
+	return p.printTable(rows)
+}
+
+func headMark(isHead bool) string {
+	if isHead {
+		return "*"
+	}
+	return " "
+}
+
+func orDash(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return id
+}
+
+// lastSeqText writes the last seq of a run; one in progress has none yet.
+func lastSeqText(seq int64) string {
+	if seq == 0 {
+		return "…"
+	}
+	return fmt.Sprint(seq)
+}

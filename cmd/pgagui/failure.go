@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// Exit codes are part of the interface; exitCodesText documents them.
+const (
+	exitOK          = 0
+	exitProblems    = 1
+	exitUsage       = 2
+	exitInput       = 3
+	exitRefused     = 4
+	exitUnavailable = 5
+	exitInterrupted = 130
+)
+
+const exitCodesText = `pgagui ends with one of these codes:
+
+    0   done
+    1   verify found problems
+    2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
+    3   bad input: a file that cannot be read, or an event in it that cannot be used; the message begins with file:line
+    4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
+    5   no database to work on: not reachable, without the schema agui, or with another version of it than this program's
+  130   interrupted (Ctrl-C)
+
+An error is one line on stderr. What was stored before it stays.`
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long:  exitCodesText,
+	}
+}
+
+var (
+	errInterrupted = errors.New("interrupted")
+	// errProblems is the failure of verify, which has printed its findings already.
+	errProblems = errors.New("problems were found")
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	problem string
+	command string // its help says how it is done
+}
+
+func (e *usageError) Error() string { return e.problem }
+
+// unavailableError means that there is no database to work on.
+type unavailableError struct{ err error }
+
+func (e *unavailableError) Error() string { return e.err.Error() }
+func (e *unavailableError) Unwrap() error { return e.err }
+
+// exitCode is the exit code that an error stands for.
+func exitCode(err error) int {
+	var (
+		usage       *usageError
+		unavailable *unavailableError
+		connect     *pgconn.ConnectError
+		server      *pgconn.PgError
+		refusal     *pgagui.Error
+		line        *eventfile.Error
+		file        *fs.PathError
+	)
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.Is(err, errProblems):
+		return exitProblems
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &refusal):
+		return exitRefused
+	case errors.As(err, &unavailable), errors.As(err, &connect), hasNoSchema(err), isUnfit(err),
+		pgconn.SafeToRetry(err), pgconn.Timeout(err):
+		return exitUnavailable
+	case errors.As(err, &server) && isLost(server):
+		return exitUnavailable
+	case errors.As(err, &server):
+		return exitRefused
+	case errors.As(err, &line), errors.As(err, &file):
+		return exitInput
+	default:
+		return exitRefused
+	}
+}
+
+// hasNoSchema reports whether a statement failed because what it names of the schema agui does not exist.
+func hasNoSchema(err error) bool {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) {
+		return false
+	}
+	switch server.Code {
+	case "3F000", "42P01", "42883", "42704", "42703": // no such schema, table, function, type, column
+		return true
+	}
+	return false
+}
+
+// isUnfit reports whether migrations cannot run on the database as it is.
+func isUnfit(err error) bool {
+	for _, unfit := range []error{schema.ErrDirty, schema.ErrNewer, schema.ErrInstalledOtherwise, schema.ErrUnsupported} {
+		if errors.Is(err, unfit) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLost reports whether the server ended the connection.
+func isLost(server *pgconn.PgError) bool {
+	return strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")
+}
+
+// describe makes one line of an error: what went wrong, where, and what to do. It is empty when all has been said already.
+func describe(err error) string {
+	var line *eventfile.Error
+	if errors.As(err, &line) {
+		return oneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
+	}
+	if errors.Is(err, errProblems) {
+		return ""
+	}
+	return oneLine("pgagui: " + explain(err))
+}
+
+func explain(err error) string {
+	var (
+		usage       *usageError
+		refusal     *pgagui.Error
+		unavailable *unavailableError
+		connect     *pgconn.ConnectError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return fmt.Sprintf("%s (see: %s --help)", usage.problem, usage.command)
+	case errors.As(err, &refusal):
+		if refusal.Hint == "" {
+			return err.Error()
+		}
+		return strings.TrimSuffix(err.Error(), ".") + ". " + refusal.Hint
+	case hasNoSchema(err):
+		return "the database has no schema agui, or an older one: run pgagui migrate up (" + err.Error() + ")"
+	case errors.As(err, &connect), errors.As(err, &unavailable):
+		return err.Error() + " (--database-url or DATABASE_URL says which database to use)"
+	case errors.Is(err, context.Canceled):
+		return errInterrupted.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// oneLine joins the lines of a text; indented ones go on with the sentence, others begin a new one.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(strings.ReplaceAll(text, "\n\t", " "), "\n", "; ")), " ")
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) importCommand() *cobra.Command {
+	var options importOptions
+	command := &cobra.Command{
+		Use:   "import FILE…",
+		Short: "Append the events of files to the log",
+		Long: `Appends the events of files to the log, their bytes as they are. A file holds JSON objects (NDJSON, or separated by NUL as export
+--null writes them), a JSON array, or the body of a server-sent event stream; - is stdin.
+
+RUN_STARTED names thread and run; the events up to the next one belong to that run. A run that the file cuts off, so without
+RUN_FINISHED or RUN_ERROR, is closed: what it left open is ended in the log, then a RUN_ERROR says why.
+
+Importing a file again adds nothing, and finishes an import that was interrupted. When it meets a bad line, the runs before it are
+stored; repeat the import once the file is mended.`,
+		Example: `  pgagui import chat.ndjson
+  curl -N … | pgagui import --leave-open -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, files []string) error {
+			return p.importFiles(command.Context(), files, options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.threadID, "thread", "", "thread of the runs whose RUN_STARTED names none")
+	flags.StringVar(&options.runID, "run", "", "run of the events whose RUN_STARTED is missing or names none")
+	flags.BoolVar(&options.leaveOpen, "leave-open", false, "leave a run that a file cuts off in progress, to go on with it later")
+	return command
+}
+
+func (p *program) importFiles(ctx context.Context, files []string, options importOptions) error {
+	pool, err := p.connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+
+	line := p.newProgress()
+	importer := newImporter(pool, p.scope, options)
+	importer.onNotice = func(notice string) {
+		line.clear()
+		fmt.Fprintln(p.messages, notice)
+	}
+	importer.onProgress = func(done imported) {
+		line.show(func() string {
+			return fmt.Sprintf("%s, %s, %s", countText(done.Runs, "run"), countText(done.Events, "event"), bytesText(done.Bytes))
+		})
+	}
+	failure := importAll(ctx, importer, files, p)
+	line.clear()
+
+	// Also after a failure: it says what is stored.
+	result := importer.result()
+	if p.json {
+		err = p.printJSON(result)
+	} else {
+		_, err = fmt.Fprintln(p.out, result)
+	}
+	if failure != nil {
+		return failure
+	}
+	return err
+}
+
+func importAll(ctx context.Context, importer *importer, files []string, p *program) error {
+	for _, name := range files {
+		if name == "-" {
+			if err := importer.importFile(ctx, "stdin", p.in); err != nil {
+				return err
+			}
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = importer.importFile(ctx, name, file)
+		file.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// String is the summary of an import for people.
+func (i imported) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, %s, %s", countText(i.Threads, "thread"), countText(i.Runs, "run"), countText(i.Events, "event"))
+	if i.AlreadyThere > 0 {
+		fmt.Fprintf(&text, " (%s new, %s already there)", thousands(i.New), thousands(i.AlreadyThere))
+	}
+	fmt.Fprintf(&text, ", %s in %s", bytesText(i.Bytes), durationText(i.Duration))
+	return text.String()
+}

@@ -1,0 +1,19 @@
+// Command pgagui works on AG-UI event streams kept in PostgreSQL: it installs the schema, imports and exports logs, shows the tree
+// of runs, restores conversations, and runs the jobs that keep a store in shape.
+//
+// Each command has a file of its own; root.go has what they share, failure.go the exit codes.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end, the second one gets the usual treatment.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// printJSON writes a result as a line of JSON.
+func (p *program) printJSON(result any) error {
+	encoder := json.NewEncoder(p.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(result)
+}
+
+// printTable writes rows, the first of which names the columns.
+func (p *program) printTable(rows [][]string) error {
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		// No trailing tab: the last column is not padded.
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
+}
+
+// isTerminal reports whether a person is on the other side of a reader or writer.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// progress is a line on the terminal that says how far a long command is. Without a terminal it shows nothing.
+type progress struct {
+	terminal io.Writer // nil: there is none
+	shownAt  time.Time
+	shown    bool
+}
+
+func (p *program) newProgress() *progress {
+	if !isTerminal(p.messages) {
+		return &progress{}
+	}
+	return &progress{terminal: p.messages, shownAt: time.Now()}
+}
+
+const (
+	eraseLine        = "\r\x1b[K"
+	progressInterval = 100 * time.Millisecond
+)
+
+// show replaces the line, unless that was done a moment ago.
+func (l *progress) show(line func() string) {
+	if l.terminal == nil || time.Since(l.shownAt) < progressInterval {
+		return
+	}
+	l.shownAt, l.shown = time.Now(), true
+	fmt.Fprint(l.terminal, eraseLine, line())
+}
+
+// clear removes the line, so that something else can be written in its place.
+func (l *progress) clear() {
+	if l.shown {
+		l.shown = false
+		fmt.Fprint(l.terminal, eraseLine)
+	}
+}
+
+// bar draws how much of a whole is done.
+func bar(done, whole int64) string {
+	const width = 24
+	filled := int64(width)
+	if whole > 0 {
+		filled = min(done, whole) * width / whole
+	}
+	return strings.Repeat("█", int(filled)) + strings.Repeat("░", width-int(filled))
+}
+
+// bytesText is a number of bytes for people: 612 B, 25.4 kB, 1.2 MB.
+func bytesText(bytes int64) string {
+	if bytes < 1000 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	size := float64(bytes)
+	for _, unit := range []string{"kB", "MB", "GB"} {
+		size /= 1000
+		if size < 999.95 {
+			return fmt.Sprintf("%.1f %s", size, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f TB", size/1000)
+}
+
+// countText is a number with its noun: 1 run, 12,345 runs.
+func countText[N int | int64](count N, noun string) string {
+	if count != 1 {
+		noun += "s"
+	}
+	return thousands(int64(count)) + " " + noun
+}
+
+// thousands writes a number with commas: 12,345.
+func thousands(number int64) string {
+	digits := strconv.FormatInt(number, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// durationText is a duration in three digits at most: 8 ms, 1.25 s, 3m12s.
+func durationText(duration time.Duration) string {
+	switch {
+	case duration < time.Second:
+		return fmt.Sprintf("%d ms", max(1, duration.Milliseconds()))
+	case duration < time.Minute:
+		return fmt.Sprintf("%.2f s", duration.Seconds())
+	default:
+		return duration.Round(time.Second).String()
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+)
+
+func (p *program) restoreCommand() *cobra.Command {
+	var at pgagui.At
+	command := &cobra.Command{
+		Use:   "restore THREAD",
+		Short: "Print a conversation as it stood at any point",
+		Long: `Prints messages, state and interrupts of a thread as one JSON document, {threadId, runId, seq, status, messages, state, interrupts}:
+all that a UI needs to show the conversation again. On a terminal it is indented, else in one line.`,
+		Example: `  pgagui restore trip-to-lisbon
+  pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if command.Flags().Changed("at") && at.Seq < 1 {
+				return &usageError{problem: "--at must be 1 or more: the first event of a thread has seq 1", command: command.CommandPath()}
+			}
+			return p.withStore(command.Context(), func(store *pgagui.Store) error {
+				return p.restore(command.Context(), store, arguments[0], at)
+			})
+		},
+	}
+	command.Flags().StringVar(&at.RunID, "run", "", "after this run, instead of the head")
+	command.Flags().Int64Var(&at.Seq, "at", 0, "after the event with this seq: back in time")
+	return command
+}
+
+func (p *program) restore(ctx context.Context, store *pgagui.Store, threadID string, at pgagui.At) error {
+	restored, err := store.Restore(ctx, threadID, at)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if isTerminal(p.out) && !p.json {
+		err = json.Indent(&text, restored.Document, "", "  ")
+	} else {
+		err = json.Compact(&text, restored.Document)
+	}
+	if err != nil {
+		return err
+	}
+	text.WriteByte('\n')
+	_, err = p.out.Write(text.Bytes())
+	return err
+}

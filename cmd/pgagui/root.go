@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+)
+
+// program is one invocation of pgagui: where it reads and writes, and the settings that all commands share.
+type program struct {
+	in       io.Reader
+	out      io.Writer // results
+	messages io.Writer // everything else
+
+	databaseURL string
+	scope       string
+	json        bool
+}
+
+// run executes a command line and returns the exit code.
+func run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
+	p := &program{in: in, out: out, messages: messages}
+	root := p.rootCommand()
+	root.SetArgs(arguments)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(messages)
+
+	// Whatever fails before a command begins its work is wrong usage.
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !begun {
+		err = &usageError{problem: err.Error(), command: command.CommandPath()}
+	}
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
+	if text := describe(err); text != "" {
+		fmt.Fprintln(messages, text)
+	}
+	return exitCode(err)
+}
+
+func (p *program) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pgagui",
+		Short: "An append-only PostgreSQL store for AG-UI event streams",
+		Long: `pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents streamed to their UIs, the git-like tree
+of runs in it, and snapshots that give a conversation back at once.
+
+"pgagui demo" shows all of it in some seconds and needs no database.
+
+Results go to stdout, everything else to stderr.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.databaseURL, "database-url", os.Getenv("DATABASE_URL"),
+		"address of the database, postgres://user@host/name;\nwithout it $DATABASE_URL, then libpq's $PGHOST, $PGDATABASE, …")
+	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
+	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on")
+	flags.BoolVar(&p.json, "json", false, "print results as JSON")
+
+	root.AddGroup(
+		&cobra.Group{ID: "start", Title: "To begin with:"},
+		&cobra.Group{ID: "log", Title: "The log:"},
+		&cobra.Group{ID: "read", Title: "Conversations:"},
+		&cobra.Group{ID: "keep", Title: "Upkeep:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	add("start", p.demoCommand(), p.migrateCommand())
+	add("log", p.importCommand(), p.exportCommand())
+	add("read", p.logCommand(), p.branchesCommand(), p.restoreCommand())
+	add("keep", p.compactCommand(), p.verifyCommand())
+	root.AddCommand(p.versionCommand(), exitCodesTopic())
+	return root
+}
+
+// connect opens a pool of up to so many connections and makes sure that the database answers.
+func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(p.databaseURL)
+	if err != nil {
+		return nil, &unavailableError{err}
+	}
+	config.MaxConns = int32(connections)
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "pgagui"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, &unavailableError{err}
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, &unavailableError{err}
+	}
+	return pool, nil
+}
+
+// withStore calls the function with the store of the scope, on a single connection.
+func (p *program) withStore(ctx context.Context, work func(*pgagui.Store) error) error {
+	pool, err := p.connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return work(p.store(pool))
+}
+
+func (p *program) store(pool *pgxpool.Pool) *pgagui.Store {
+	return pgagui.New(pool, &pgagui.Config{Scope: p.scope})
+}

@@ -1,0 +1,248 @@
+package pgagui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+)
+
+// Writers on one thread: seqs have no gap and no double, and every writer gets its own.
+func TestManyWritersOnOneThread(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	const writers, calls = 32, 25
+	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	for w := range writers {
+		id := fmt.Sprint("run-", w)
+		mustAppend(t, store, "t", id, events(startedFrom(id, "root")), pgagui.Parallel())
+	}
+	var group errgroup.Group
+	for w := range writers {
+		group.Go(func() error {
+			id := fmt.Sprint("run-", w)
+			var last int64
+			for n := range calls {
+				seq, err := store.Append(context.Background(), "t", id, events(token(n), token(n)))
+				if err != nil {
+					return err
+				}
+				if seq <= last {
+					return fmt.Errorf("run %s got seq %d after %d", id, seq, last)
+				}
+				last = seq
+			}
+			_, err := store.Append(context.Background(), "t", id, events(finished))
+			return err
+		})
+	}
+	// A reader that has read up to N and sees N+1 has missed nothing.
+	stop := make(chan struct{})
+	reader := make(chan error, 1)
+	go func() { reader <- readWithoutGaps(pool, stop) }()
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	if err := <-reader; err != nil {
+		t.Error(err)
+	}
+	mustVerify(t, store, "t")
+	var n, last int64
+	if err := pool.QueryRow(context.Background(), `select sum(n), max(first_seq + n - 1) from agui.batch`).Scan(&n, &last); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(2 + writers*(2+2*calls)); n != want || last != want {
+		t.Errorf("the log has %d events up to seq %d, want %d", n, last, want)
+	}
+}
+
+func readWithoutGaps(pool pgagui.DB, stop <-chan struct{}) error {
+	var seen int64
+	for {
+		var count, last int64
+		err := pool.QueryRow(context.Background(),
+			`select coalesce(sum(n), 0), coalesce(max(first_seq + n - 1), $1) from agui.batch where first_seq > $1`, seen).Scan(&count, &last)
+		if err != nil {
+			return err
+		}
+		if last-seen != count {
+			return fmt.Errorf("a reader at seq %d saw %d events up to seq %d", seen, count, last)
+		}
+		seen = last
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+	}
+}
+
+func TestManyThreadsAtOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	const threads, writers = 200, 16
+	var group errgroup.Group
+	for w := range writers {
+		group.Go(func() error {
+			for i := w; i < threads; i += writers {
+				id := fmt.Sprint("thread-", i)
+				var seq int64
+				for _, call := range [][]string{{started("r"), token(1)}, {token(2)}, {token(3), token(4)}, {finished}} {
+					var err error
+					if seq, err = store.Append(context.Background(), id, "r", events(call...), pgagui.AfterSeq(seq)); err != nil {
+						return err
+					}
+				}
+				if seq != 6 {
+					return fmt.Errorf("thread %s ends at seq %d", id, seq)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for id, err := range store.Threads(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustVerify(t, store, id)
+		count++
+	}
+	if count != threads {
+		t.Errorf("%d threads, want %d", count, threads)
+	}
+}
+
+func TestOfTwoRunsThatBeginAtOnceOneIsRefused(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	for round := range 20 {
+		thread := fmt.Sprint("t", round)
+		var refused atomic.Int32
+		var group errgroup.Group
+		for _, id := range []string{"a", "b"} {
+			group.Go(func() error {
+				_, err := store.Append(context.Background(), thread, id, events(started(id)))
+				if errors.Is(err, pgagui.ErrRunInProgress) {
+					refused.Add(1)
+					return nil
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if refused.Load() != 1 {
+			t.Errorf("round %d: %d of two runs were refused, want 1", round, refused.Load())
+		}
+		mustVerify(t, store, thread)
+	}
+}
+
+// A token that races with the end of its run is in the log before the end, or refused: never behind it.
+func TestALateWriteThatRacesWithTheFinish(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	for round := range 30 {
+		thread := fmt.Sprint("t", round)
+		mustAppend(t, store, thread, "r", events(started("r")))
+		var ready, done sync.WaitGroup
+		ready.Add(1)
+		for _, event := range []string{token(1), finished, token(2)} {
+			done.Go(func() {
+				ready.Wait()
+				if _, err := store.Append(context.Background(), thread, "r", events(event)); err != nil && !errors.Is(err, pgagui.ErrRunEnded) {
+					t.Error(err)
+				}
+			})
+		}
+		ready.Done()
+		done.Wait()
+		got := payloads(t, store, thread, "r")
+		if got[len(got)-1] != finished {
+			t.Errorf("round %d: the log ends with %s", round, got[len(got)-1])
+		}
+		mustVerify(t, store, thread)
+	}
+}
+
+// In REPEATABLE READ and SERIALIZABLE a caller's snapshot may be older than the log. It gets 40001, never a seq that was used.
+func TestCallersWithAnOldSnapshot(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		thread := string(level)
+		begin := func() pgx.Tx {
+			t.Helper()
+			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The snapshot is taken with the first statement.
+			if _, err := tx.Exec(ctx, `select count(*) from agui.batch`); err != nil {
+				t.Fatal(err)
+			}
+			return tx
+		}
+
+		tx := begin()
+		mustAppend(t, store, thread, "r", events(started("r")))
+		_, err := store.WithTx(tx).Append(ctx, thread, "r", events(started("r")))
+		wantSerializationFailure(t, thread+": thread made since", err)
+		tx.Rollback(ctx)
+
+		tx = begin()
+		mustAppend(t, store, thread, "r", events(token(1)))
+		_, err = store.WithTx(tx).Append(ctx, thread, "r", events(token(2)))
+		wantSerializationFailure(t, thread+": event appended since", err)
+		tx.Rollback(ctx)
+
+		tx = begin()
+		if seq := mustAppend(t, store.WithTx(tx), thread, "r", events(token(3))); seq != 3 {
+			t.Errorf("%s: seq %d, want 3", level, seq)
+		}
+		if err := tx.Commit(ctx); err != nil {
+			t.Errorf("%s: %v", level, err)
+		}
+		mustVerify(t, store, thread)
+	}
+}
+
+func wantSerializationFailure(t *testing.T, what string, err error) {
+	t.Helper()
+	var failure *pgconn.PgError
+	if !errors.As(err, &failure) || failure.Code != "40001" {
+		t.Errorf("%s: error %v, want SQLSTATE 40001", what, err)
+	}
+}
+
+func TestARolledBackAppendLeavesNothing(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store.WithTx(tx), "t", "r", events(started("r"), token(1)))
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if seq := mustAppend(t, store, "t", "r", events(started("r")), pgagui.AfterSeq(0)); seq != 1 {
+		t.Errorf("seq %d, want 1", seq)
+	}
+}

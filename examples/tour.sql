@@ -1,0 +1,74 @@
+-- A tour of pgagui with nothing but psql. On a database that has the schema (pgagui migrate up):
+--
+--     psql -X -f examples/tour.sql
+--
+-- What it prints is in tour.out; a test compares the two.
+\set ON_ERROR_STOP off
+\set VERBOSITY terse
+\pset footer off
+
+\echo == An agent streams its first answer: append what comes, as it comes. The answer is the seq of the last event.
+select agui.append('tour', 'run-1', '[
+    {"type": "RUN_STARTED", "threadId": "tour", "runId": "run-1", "input": {"messages": [{"id": "q1", "role": "user", "content": "Tell me about Paris"}]}},
+    {"type": "TEXT_MESSAGE_START", "messageId": "a1", "role": "assistant"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a1", "delta": "Paris is "}
+]', after_seq => 0);
+select agui.append('tour', 'run-1', '[
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a1", "delta": "the capital of France."},
+    {"type": "TEXT_MESSAGE_END", "messageId": "a1"},
+    {"type": "STATE_SNAPSHOT", "snapshot": {"topic": "Paris", "visited": []}},
+    {"type": "RUN_FINISHED", "threadId": "tour", "runId": "run-1"}
+]', after_seq => 3);
+
+\echo == The answer to the last call got lost? The same call again stores nothing twice.
+select agui.append('tour', 'run-1', '[
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a1", "delta": "the capital of France."},
+    {"type": "TEXT_MESSAGE_END", "messageId": "a1"},
+    {"type": "STATE_SNAPSHOT", "snapshot": {"topic": "Paris", "visited": []}},
+    {"type": "RUN_FINISHED", "threadId": "tour", "runId": "run-1"}
+]', after_seq => 3);
+
+\echo == A second run follows the head. A third names an earlier run as its parent: a branch.
+select agui.append('tour', 'run-2', '[
+    {"type": "RUN_STARTED", "threadId": "tour", "runId": "run-2", "input": {"messages": [{"id": "q2", "role": "user", "content": "What should I see?"}]}},
+    {"type": "TEXT_MESSAGE_START", "messageId": "a2"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a2", "delta": "The Louvre."},
+    {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/visited/-", "value": "Louvre"}]},
+    {"type": "TEXT_MESSAGE_END", "messageId": "a2"},
+    {"type": "RUN_FINISHED", "threadId": "tour", "runId": "run-2"}
+]', after_seq => 0);
+select agui.append('tour', 'run-3', '[
+    {"type": "RUN_STARTED", "threadId": "tour", "runId": "run-3", "parentRunId": "run-1", "input": {"messages": [{"id": "q3", "role": "user", "content": "Actually, London"}]}},
+    {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/topic", "value": "London"}]},
+    {"type": "RUN_FINISHED", "threadId": "tour", "runId": "run-3", "outcome": {"type": "interrupt", "interrupts": [{"id": "ask-1", "reason": "confirm", "message": "Change the destination?"}]}}
+]', after_seq => 0);
+
+\echo == The tree
+select depth, run_id, parent_run_id, status, first_seq, last_seq from agui.lineage('tour');
+select * from agui.branches('tour');
+select agui.head('tour'), agui.merge_base('tour', 'run-2', 'run-3');
+select run_id from agui.children('tour', 'run-1');
+
+\echo == The log, byte for byte
+select seq, run_id, type, left(payload::text, 60) as payload from agui.events('tour', 'run-1', after_seq => 2);
+select seq, run_id, type from agui.events('tour', after_seq => 6);
+select run_id, count(*) from agui.event where thread_id = 'tour' group by run_id order by run_id;
+
+\echo == What it means: at the head, on the other branch, and back in time
+select * from agui.messages('tour');
+select agui.state('tour'), agui.state('tour', 'run-2'), agui.interrupts('tour');
+select message ->> 'content' as a1_after_seq_3 from agui.messages('tour', at_seq => 3) where message_id = 'a1';
+select agui.restore('tour', 'run-2');
+
+\echo == Compaction changes no answer
+call agui.compact();
+select through_seq, message_nos from agui.snapshot order by run_no;
+select agui.restore('tour', 'run-2');
+select * from agui.verify('tour');
+
+\echo == What the log refuses
+select agui.append('tour', 'run-1', '[{"type": "CUSTOM", "name": "late"}]');
+select agui.append('tour', 'run-4', '[{"type": "RUN_STARTED", "parentRunId": "run-9"}]');
+select agui.append('tour', 'run-4', '{"type": "RUN_STARTED"}');
+select agui.restore('nowhere');
+delete from agui.batch;

@@ -1,0 +1,78 @@
+package pgagui_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
+	t.Helper()
+	pool := testdb.Pool(t)
+	return pgagui.New(pool, nil), pool
+}
+
+func events(raw ...string) []json.RawMessage {
+	list := make([]json.RawMessage, len(raw))
+	for i, event := range raw {
+		list[i] = json.RawMessage(event)
+	}
+	return list
+}
+
+func started(runID string) string {
+	return fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q}`, runID)
+}
+
+func startedFrom(runID, parentRunID string) string {
+	return fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q,"parentRunId":%q}`, runID, parentRunID)
+}
+
+const (
+	finished = `{"type":"RUN_FINISHED"}`
+	failed   = `{"type":"RUN_ERROR","message":"no answer"}`
+)
+
+func token(n int) string {
+	return fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"token %d "}`, n)
+}
+
+func mustAppend(t testing.TB, store *pgagui.Store, threadID, runID string, raw []json.RawMessage, options ...pgagui.AppendOption) int64 {
+	t.Helper()
+	seq, err := store.Append(context.Background(), threadID, runID, raw, options...)
+	if err != nil {
+		t.Fatalf("append to run %s of thread %s: %v", runID, threadID, err)
+	}
+	return seq
+}
+
+func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []string {
+	t.Helper()
+	var list []string
+	for event, err := range store.Events(context.Background(), threadID, runID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(event.Payload))
+	}
+	return list
+}
+
+func mustVerify(t testing.TB, store *pgagui.Store, threadID string) {
+	t.Helper()
+	problems, err := store.Verify(context.Background(), threadID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("verify thread %s: run %q: %s", threadID, problem.RunID, problem.Problem)
+	}
+}

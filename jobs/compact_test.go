@@ -1,0 +1,391 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func mustCompact(t *testing.T, pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Compacted {
+	t.Helper()
+	done, err := jobs.Compact(context.Background(), pool, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) int64 {
+	t.Helper()
+	var n int64
+	if err := pool.QueryRow(context.Background(), query, arguments...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// appendRun appends a whole run of raw events between RUN_STARTED and RUN_FINISHED.
+func appendRun(t *testing.T, store *pgagui.Store, threadID, runID, parentID string, body ...string) {
+	t.Helper()
+	opening := map[string]string{"type": "RUN_STARTED", "runId": runID}
+	if parentID != "" {
+		opening["parentRunId"] = parentID
+	}
+	first, err := json.Marshal(opening)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := []json.RawMessage{first}
+	for _, event := range body {
+		events = append(events, json.RawMessage(event))
+	}
+	events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
+	if _, err := store.Append(context.Background(), threadID, runID, events); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// message is a streamed message of some words.
+func message(id string, words int) []string {
+	events := []string{fmt.Sprintf(`{"type":"TEXT_MESSAGE_START","messageId":%q}`, id)}
+	for i := range words {
+		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":"word-%x "}`, id, i*i*7919))
+	}
+	return append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, id))
+}
+
+func restored(t *testing.T, store *pgagui.Store, threadID, runID string) string {
+	t.Helper()
+	r, err := store.Restore(context.Background(), threadID, pgagui.At{RunID: runID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(r.Document)
+}
+
+// checkSnapshots verifies every thread against its raw log, and that the message versions are just those that snapshots hold.
+func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
+	t.Helper()
+	for thread, err := range store.Threads(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, err := store.Verify(context.Background(), thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range problems {
+			t.Errorf("thread %s: run %q: %s", thread, problem.RunID, problem.Problem)
+		}
+	}
+	orphans := count(t, pool, `
+		select count(*) from agui.message
+		where not exists (
+			select from agui.snapshot cross join unnest(snapshot.message_nos) as part
+			where snapshot.thread_key = message.thread_key and part @> message.message_no)`)
+	if orphans != 0 {
+		t.Errorf("%d message versions belong to no snapshot", orphans)
+	}
+	missing := count(t, pool, `
+		select count(*) from agui.snapshot
+		cross join unnest(snapshot.message_nos) as part
+		cross join generate_series(lower(part), upper(part) - 1) as no
+		where not exists (select from agui.message where message.thread_key = snapshot.thread_key and message.message_no = no)`)
+	if missing != 0 {
+		t.Errorf("snapshots point to %d message versions that do not exist", missing)
+	}
+	tips := count(t, pool, `
+		select count(*) from (
+			select thread_key, max(run_no) as run_no from agui.run where status <> 'running' group by thread_key) as tip
+		join agui.run using (thread_key, run_no)
+		where run.log_bytes is not null
+			and not exists (select from agui.snapshot where snapshot.thread_key = tip.thread_key and snapshot.run_no = tip.run_no)`)
+	if tips != 0 {
+		t.Errorf("the tips of %d compacted threads have no snapshot", tips)
+	}
+}
+
+// compactors are the two ways to compact; they must come to the same.
+var compactors = map[string]func(t *testing.T, pool *pgxpool.Pool){
+	"Go": func(t *testing.T, pool *pgxpool.Pool) { mustCompact(t, pool, jobs.CompactOptions{}) },
+	"SQL": func(t *testing.T, pool *pgxpool.Pool) {
+		if _, err := pool.Exec(context.Background(), `call agui.compact()`); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+func TestRestoreIsTheSameBeforeAndAfterCompaction(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			appendRun(t, store, "t", "a", "", append(message("m1", 40), `{"type":"STATE_SNAPSHOT","snapshot":{"n":1.50,"list":["x"]}}`)...)
+			appendRun(t, store, "t", "b", "a", append(message("m2", 40), `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/-","value":"y"}]}`)...)
+			appendRun(t, store, "t", "c", "a", `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m3","role":"user","content":"again\u0000 \ud83d"}]}`)
+			appendRun(t, store, "t", "d", "b", append(message("m1", 3), `{"type":"TOOL_CALL_START","toolCallId":"call","toolCallName":"f","parentMessageId":"m2"}`,
+				`{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"{\"a\":"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"1}"}`)...)
+			before := map[string]string{}
+			for _, run := range []string{"a", "b", "c", "d"} {
+				before[run] = restored(t, store, "t", run)
+			}
+			compact(t, pool)
+			for run, want := range before {
+				if got := restored(t, store, "t", run); !sameJSON(t, got, want) {
+					t.Errorf("run %s restores as\n%s\nbefore compaction it was\n%s", run, got, want)
+				}
+			}
+			checkSnapshots(t, pool, store)
+			// More runs on top: the folds go on from what was kept.
+			appendRun(t, store, "t", "e", "c", message("m3", 5)...)
+			appendRun(t, store, "t", "f", "d", message("m9", 5)...)
+			compact(t, pool)
+			checkSnapshots(t, pool, store)
+			if waiting := count(t, pool, `select count(*) from agui.run where log_bytes is null`); waiting != 0 {
+				t.Errorf("%d runs still wait for compaction", waiting)
+			}
+		})
+	}
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var left, right any
+	if err := json.Unmarshal([]byte(a), &left); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(b), &right); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := json.Marshal(left)
+	y, _ := json.Marshal(right)
+	return string(x) == string(y)
+}
+
+func TestWorkersShareTheWork(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const threads, runs = 40, 3
+	for i := range threads {
+		for r := range runs {
+			appendRun(t, store, fmt.Sprint("t", i), fmt.Sprint("r", r), "", message(fmt.Sprint("m", r), 5)...)
+		}
+	}
+	var group errgroup.Group
+	results := make([]jobs.Compacted, 3)
+	for i := range results {
+		group.Go(func() (err error) {
+			results[i], err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{Workers: 2})
+			return err
+		})
+	}
+	group.Go(func() error {
+		_, err := pool.Exec(context.Background(), `call agui.compact(20)`)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	for _, result := range results {
+		done += result.Runs
+	}
+	if done > threads*runs || done < threads*runs-20 {
+		t.Errorf("the jobs processed %d runs, the procedure up to 20, of %d in all", done, threads*runs)
+	}
+	if waiting := count(t, pool, `select count(*) from agui.run where log_bytes is null`); waiting != 0 {
+		t.Errorf("%d runs still wait for compaction", waiting)
+	}
+	checkSnapshots(t, pool, store)
+}
+
+func TestMaxRunsEndsTheJob(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for i := range 10 {
+		appendRun(t, store, fmt.Sprint("t", i%3), fmt.Sprint("r", i), "", message("m", 2)...)
+	}
+	var calls []int
+	done := mustCompact(t, pool, jobs.CompactOptions{MaxRuns: 7, Workers: 2, Progress: func(c jobs.Compacted) { calls = append(calls, c.Runs) }})
+	if done.Runs != 7 || done.Waiting != 10 {
+		t.Errorf("done: %+v, want 7 of 10 runs", done)
+	}
+	if len(calls) == 0 || calls[len(calls)-1] != 7 {
+		t.Errorf("progress said %v", calls)
+	}
+	if done = mustCompact(t, pool, jobs.CompactOptions{}); done.Runs != 3 {
+		t.Errorf("the next call did %d runs, want 3", done.Runs)
+	}
+	if done = mustCompact(t, pool, jobs.CompactOptions{}); done.Runs != 0 || done.Snapshots != 0 {
+		t.Errorf("with nothing to do: %+v", done)
+	}
+	checkSnapshots(t, pool, store)
+}
+
+func TestRunsInProgressAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			ctx := context.Background()
+			appendRun(t, store, "t", "root", "", message("m", 3)...)
+			for _, id := range []string{"slow", "quick"} {
+				start := json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q,"parentRunId":"root"}`, id))
+				if _, err := store.Append(ctx, "t", id, []json.RawMessage{start}, pgagui.Parallel()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tail := append(message("n", 3), `{"type":"RUN_FINISHED"}`)
+			appendEach := func(run string) {
+				for _, event := range tail {
+					if _, err := store.Append(ctx, "t", run, []json.RawMessage{json.RawMessage(event)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			appendEach("quick")
+			compact(t, pool)
+			if waiting := count(t, pool, `select count(*) from agui.run where log_bytes is null`); waiting != 1 {
+				t.Errorf("%d runs are unprocessed, want the one in progress", waiting)
+			}
+			appendEach("slow")
+			compact(t, pool)
+			if waiting := count(t, pool, `select count(*) from agui.run where log_bytes is null`); waiting != 0 {
+				t.Errorf("%d runs are unprocessed", waiting)
+			}
+			checkSnapshots(t, pool, store)
+		})
+	}
+}
+
+// A job that is cut off in the middle leaves nothing half done, and the next call goes on.
+func TestCompactionCutOffGoesOn(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for i := range 30 {
+		appendRun(t, store, fmt.Sprint("t", i), "r1", "", message("m1", 60)...)
+		appendRun(t, store, fmt.Sprint("t", i), "r2", "", message("m2", 60)...)
+	}
+	for count(t, pool, `select count(*) from agui.run where log_bytes is null`) > 0 {
+		ctx, cancel := context.WithCancel(context.Background())
+		// The second thread of each call is cut off in its transaction: its connection is killed.
+		threads := 0
+		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2, Progress: func(jobs.Compacted) {
+			if threads++; threads == 2 {
+				killed := count(t, pool, `
+					select count(pg_terminate_backend(pid)) from pg_stat_activity
+					where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`)
+				if killed == 0 {
+					cancel()
+				}
+			}
+		}})
+		cancel()
+		if err == nil && count(t, pool, `select count(*) from agui.run where log_bytes is null`) > 0 {
+			t.Error("the job says that it is done, and it is not")
+		}
+		checkSnapshots(t, pool, store)
+	}
+}
+
+// All snapshots together stay below the log that they stand for, and no read has to fold much more than it returns.
+func TestSnapshotsStaySmallerThanTheLog(t *testing.T) {
+	t.Parallel()
+	bigState := `{"type":"STATE_SNAPSHOT","snapshot":{"notes":"` + strings.Repeat("lorem ipsum dolor sit amet ", 800) + `","n":0}}`
+	shapes := map[string]func(t *testing.T, store *pgagui.Store){
+		"a growing thread": func(t *testing.T, store *pgagui.Store) {
+			for i := range 60 {
+				appendRun(t, store, "t", fmt.Sprint("r", i), "", append(message(fmt.Sprint("m", i), 120),
+					fmt.Sprintf(`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/k%d","value":"%x"}]}`, i, i*i*7919))...)
+			}
+		},
+		"branches with a large state": func(t *testing.T, store *pgagui.Store) {
+			appendRun(t, store, "t", "root", "", append(message("m", 100), bigState)...)
+			for i := range 100 {
+				appendRun(t, store, "t", fmt.Sprint("again", i), "root", append(message(fmt.Sprint("m", i), 60),
+					`{"type":"STATE_DELTA","delta":[{"op":"replace","path":"/n","value":1}]}`)...)
+			}
+		},
+	}
+	for shape, build := range shapes {
+		for name, compact := range compactors {
+			t.Run(shape+" in "+name, func(t *testing.T) {
+				t.Parallel()
+				pool := testdb.Pool(t)
+				store := pgagui.New(pool, nil)
+				build(t, store)
+				compact(t, pool)
+				checkSnapshots(t, pool, store)
+				log := count(t, pool, `select sum(log_bytes)::bigint from agui.run`)
+				snapshots := count(t, pool, `
+					select (coalesce(sum(pg_column_size(state) + pg_column_size(message_nos) + 100), 0)
+						+ (select coalesce(sum(pg_column_size(body) + 60), 0) from agui.message))::bigint
+					from agui.snapshot`)
+				if snapshots > log {
+					t.Errorf("the snapshots take %d bytes, the log %d", snapshots, log)
+				}
+				// The youngest snapshot before a run is at most one run's log further away than the rule allows.
+				farthest := count(t, pool, `
+					select coalesce(max(agui.log_bytes_since(thread_key, run_no, agui.fold_base(thread_key, run_no, 9223372036854775807))), 0)
+					from agui.run
+					where agui.fold_base(thread_key, run_no, 9223372036854775807) is distinct from run_no`)
+				size := int64(len(restored(t, store, "t", "")))
+				if farthest > 3*size+10000 {
+					t.Errorf("a read folds up to %d stored bytes of log to return about %d", farthest, size)
+				}
+				t.Logf("log %d, snapshots %d in %d rows, farthest read %d, head %d", log, snapshots,
+					count(t, pool, `select count(*) from agui.snapshot`), farthest, size)
+			})
+		}
+	}
+}
+
+func TestAStuckThreadDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendRun(t, store, "broken", "r1", "", message("m", 3)...)
+	mustCompact(t, pool, jobs.CompactOptions{})
+	for _, thread := range []string{"broken", "sound"} {
+		appendRun(t, store, thread, "r2", "", message("m", 3)...)
+	}
+	if _, err := pool.Exec(context.Background(), `update agui.snapshot set lanes = '"no list"'`); err != nil {
+		t.Fatal(err)
+	}
+	done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
+	if err == nil || !strings.Contains(err.Error(), "snapshot of run number 1") {
+		t.Errorf("error %v, want one that names the snapshot", err)
+	}
+	if done.Runs != 1 {
+		t.Errorf("%d runs were compacted, want that of the sound thread", done.Runs)
+	}
+}
+
+func TestCompactEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+	defer cancel()
+	if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err == nil {
+		t.Error("no error although the context had ended")
+	}
+}

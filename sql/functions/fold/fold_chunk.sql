@@ -1,0 +1,49 @@
+-- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
+-- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
+create or replace function agui.fold_chunk(
+    inout lanes jsonb,
+    in kind text,
+    inout id text,
+    in owner text,
+    out goes_on boolean
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    lane       jsonb;
+    stream     jsonb;
+    candidates int := 0;
+begin
+    for lane in select value from jsonb_array_elements(lanes) loop
+        continue when lane ->> 'kind' <> kind;
+        if id is not null then
+            stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);
+        elsif owner is not null then
+            stream := coalesce(stream, case when lane -> 'lane' = owner::jsonb then lane end);
+        elsif lane -> 'lane' = 'null' then
+            stream := lane;
+            exit;
+        else
+            candidates := candidates + 1;
+            stream := case when candidates = 1 then lane end;
+        end if;
+    end loop;
+
+    goes_on := stream is not null;
+    if goes_on then
+        id := agui.json_string_token((stream -> 'id')::text);
+    elsif id is not null then
+        lanes := coalesce(agui.fold_close_lane(lanes, owner), '[]')
+            || jsonb_build_object('lane', owner::jsonb, 'kind', kind, 'id', id::jsonb);
+    end if;
+end
+$function$;
+
+comment on function agui.fold_chunk(jsonb, text, text, text) is
+    'The id that a chunk is for, whether it goes on with an open stream, and the lanes that are open after it. No id: it is for none. '
+    'Ids and owner are JSON strings of guarded text, null when the chunk does not say.';
+
+revoke execute on function agui.fold_chunk(jsonb, text, text, text) from public;

@@ -1,0 +1,795 @@
+-- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow.
+--
+-- The loop takes the conversation apart into nodes: messages and tool calls, numbered as they come, their parts in arrays of their own
+-- (PL/pgSQL changes an element of an array variable in place). What is loaded from `start` stays untouched text until an event changes
+-- it. A string that grows is kept in pieces, and so is metadata; agui.fold_settle joins them once, at the end.
+--
+-- Texts are guarded here (agui.json_guard), but for those in `result` and `texts`. An id is a JSON string in its usual spelling, with
+-- its quotes. A field that is null reads as absent. An event whose fields have the wrong type is skipped, as if it were not there.
+create or replace function agui.fold_events(
+    start agui.fold,
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[]
+)
+returns agui.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    result agui.fold := start;
+    batch  record;
+    event  record;
+
+    -- Nodes. An array reads as null where it has no entry.
+    is_loaded  boolean := false;
+    node_count int;
+    keys       text[];     -- of a message its id, of a tool call 'call ' and its id; null without id
+    numbers    int[];      -- of a message its stored version; null: new or changed
+    roles      text[];     -- of a message
+    texts      text[];     -- an untouched node; null once it is taken apart into the parts that follow
+    heads      text[];     -- an object of the other members
+    contents   text[];     -- content of a message, arguments of a call; where pieces follow, what they are added to
+    insides    text[];     -- toolCalls of a message, activityType of an activity, function of a call without its arguments
+    documents  jsonb[];    -- content of an activity that was patched
+    parents    int[];      -- of a tool call the node of its message; null: a message
+    following  int[];      -- of a message the node of the next message
+    first_node int;
+    last_node  int;
+    linked     int;        -- messages up to this node have their place
+    listed     int;        -- tool calls in messages up to this node have nodes
+
+    -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
+    piece_nodes int[];
+    pieces      text[];
+    cleared     int[];     -- of a node the number of pieces that no longer count
+    growing     int;       -- the node whose last pieces are still in the buffer
+    buffer      text := '';
+
+    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id.
+    buckets int[];
+    bucket  int;
+    hashed  int;           -- nodes up to this one are in it
+    held    int;
+
+    -- The event that made a string grow, while nothing else has happened.
+    grown_type  text;
+    grown_id    text;
+    grown_owner text;
+
+    -- The state while it is patched, and the open chunk lanes.
+    document   jsonb;
+    is_patched boolean := false;
+    lanes      jsonb := agui.json_guard(start.lanes)::jsonb;
+
+    -- What the event at hand says.
+    action        text;
+    next_action   text;
+    closes        text;    -- the lanes that it closes: 'own' or 'all'
+    id            text;
+    delta         text;
+    metadata      text;
+    content       text;
+    patch         text;
+    activity_type text;
+    replaces      boolean;
+    inputs        text[];
+    input_no      int;
+    chunk         record;
+
+    -- What it does.
+    key          text;
+    node         int;      -- the first node that has the id
+    touched      int;      -- the node that it changes
+    part         record;
+    parent       int;
+    insert_after int;
+    result_owner int;      -- the message whose tool results were added last, and the last one of them
+    result_last  int;
+begin
+    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    for batch in
+        select
+            stored.first_seq,
+            stored.n,
+            agui.json_guard(stored.events::text)::json as events
+        from agui.batch as stored
+        where stored.thread_key = fold_events.thread_key
+        and stored.run_no = run_nos[segment]
+        and stored.first_seq <= through_seqs[segment]
+        and stored.first_seq + stored.n - 1 > after_seqs[segment]
+        and stored.first_seq >= coalesce(
+            (
+                select max(before.first_seq)
+                from agui.batch as before
+                where before.thread_key = fold_events.thread_key
+                and before.first_seq <= after_seqs[segment] + 1
+            ),
+            1
+        )
+        order by stored.first_seq
+    loop
+    result.through_seq := least(batch.first_seq + batch.n - 1, through_seqs[segment]);
+
+    <<events>>
+    for event in
+        select
+            element.type,
+            case when element.type like 'TOOL\_CALL\_%' then element.tool_call_id else element.message_id end::text as id,
+            element.delta::text as delta,
+            element.owner::text as owner,
+            element.metadata::text as metadata,
+            element.role::text as role,
+            element.name::text as name,
+            element.tool_call_name::text as tool_call_name,
+            element.parent_message_id::text as parent_message_id,
+            element.raw
+        from rows from (
+            json_to_recordset(batch.events) as (
+                type text,
+                "messageId" json,
+                "toolCallId" json,
+                delta json,
+                "subagentRunId" json,
+                metadata json,
+                role json,
+                name json,
+                "toolCallName" json,
+                "parentMessageId" json
+            ),
+            json_array_elements(batch.events)
+        ) with ordinality as element (
+            type, message_id, tool_call_id, delta, owner, metadata, role, name, tool_call_name, parent_message_id, raw, position
+        )
+        where element.position > after_seqs[segment] - batch.first_seq + 1
+        and element.position <= through_seqs[segment] - batch.first_seq + 1
+    loop
+        -- Most of a stream is one more piece of the string that grew last.
+
+        if event.type = grown_type
+            and event.id is not distinct from grown_id
+            and event.owner is not distinct from grown_owner
+            and left(event.delta, 1) = '"'
+            and coalesce(event.metadata, event.role, event.name, event.tool_call_name, event.parent_message_id) is null
+        then
+            buffer := buffer || event.delta || E'\x01';
+            if octet_length(buffer) > 8000 then
+                piece_nodes := array_append(piece_nodes, growing);
+                pieces := array_append(pieces, buffer);
+                buffer := '';
+            end if;
+            continue;
+        end if;
+
+        -- What the event says. Whatever is malformed is skipped here, before it has any effect.
+
+        action := event.type;
+        next_action := null;
+        closes := null;
+        metadata := null;
+
+        case
+            when action in (
+                'TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END',
+                'TOOL_CALL_START', 'TOOL_CALL_END', 'TOOL_CALL_RESULT',
+                'REASONING_MESSAGE_CONTENT', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_END'
+            ) then
+                id := event.id;
+                delta := event.delta;
+                metadata := event.metadata;
+                closes := 'own';
+                continue when id is null
+                    or left(id, 1) <> '"'
+                    or left(metadata, 1) <> '{'
+                    or left(event.owner, 1) <> '"';
+                id := agui.json_string_token(id);
+
+                case
+                    when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
+                        continue when delta is null or left(delta, 1) <> '"';
+                    when action = 'TEXT_MESSAGE_START' then
+                        continue when left(event.role, 1) <> '"' or left(event.name, 1) <> '"';
+                    when action = 'TOOL_CALL_START' then
+                        continue when event.tool_call_name is null
+                            or left(event.tool_call_name, 1) <> '"'
+                            or left(event.parent_message_id, 1) <> '"';
+                    when action = 'TOOL_CALL_RESULT' then
+                        content := event.raw -> 'content';
+                        continue when content is null
+                            or left(content, 1) not in ('"', '[')
+                            or left(event.role, 1) <> '"'
+                            or json_typeof(event.raw -> 'messageId') is distinct from 'string';
+                    else
+                        null;
+                end case;
+
+            when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
+                delta := event.delta;
+                metadata := event.metadata;
+                continue when left(event.id, 1) <> '"'
+                    or left(delta, 1) <> '"'
+                    or left(metadata, 1) <> '{'
+                    or left(event.owner, 1) <> '"'
+                    or left(event.role, 1) <> '"'
+                    or left(event.name, 1) <> '"'
+                    or left(event.tool_call_name, 1) <> '"'
+                    or left(event.parent_message_id, 1) <> '"';
+
+                chunk := agui.fold_chunk(
+                    lanes,
+                    case action when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
+                    agui.json_string_token(event.id),
+                    event.owner,
+                    event.role,
+                    event.name,
+                    event.tool_call_name,
+                    event.parent_message_id
+                );
+                continue when chunk.is_refused;
+                lanes := chunk.lanes;
+                id := chunk.id;
+                action := case action
+                    when 'TEXT_MESSAGE_CHUNK' then 'TEXT_MESSAGE_CONTENT'
+                    when 'TOOL_CALL_CHUNK' then 'TOOL_CALL_ARGS'
+                    else 'REASONING_MESSAGE_CONTENT'
+                end;
+                if chunk.opens then
+                    next_action := case when delta is not null or event.raw -> 'rawEvent' is not null then action end;
+                    action := case action
+                        when 'TEXT_MESSAGE_CONTENT' then 'TEXT_MESSAGE_START'
+                        when 'TOOL_CALL_ARGS' then 'TOOL_CALL_START'
+                        else 'REASONING_MESSAGE_START'
+                    end;
+                else
+                    continue when delta is null and not agui.fold_chunk_has_content(event.raw);
+                end if;
+                delta := coalesce(delta, '""');
+
+            when action = 'STATE_DELTA' then
+                closes := 'own';
+                patch := coalesce(nullif((event.raw -> 'delta')::text, 'null'), (event.raw -> 'patch')::text);
+                continue when patch is null
+                    or left(patch, 1) not in ('[', '{')
+                    or left((event.raw -> 'delta')::text, 1) not in ('[', 'n')
+                    or left(event.owner, 1) <> '"';
+
+            when action = 'STATE_SNAPSHOT' then
+                closes := 'own';
+                content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
+                continue when content is null or left(event.owner, 1) <> '"';
+
+            when action in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
+                id := event.id;
+                metadata := event.metadata;
+                activity_type := event.raw -> 'activityType';
+                content := nullif((event.raw -> case action when 'ACTIVITY' then 'snapshot' else 'content' end)::text, 'null');
+                patch := nullif((event.raw -> 'patch')::text, 'null');
+                replaces := coalesce(nullif((event.raw -> 'replace')::text, 'null'), 'true') <> 'false';
+                continue when id is null
+                    or left(id, 1) <> '"'
+                    or left(metadata, 1) <> '{'
+                    or left(event.owner, 1) <> '"'
+                    or activity_type is null
+                    or left(activity_type, 1) <> '"';
+                id := agui.json_string_token(id);
+
+                case action
+                    when 'ACTIVITY_SNAPSHOT' then
+                        continue when content is null
+                            or left(content, 1) <> '{'
+                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null');
+                    when 'ACTIVITY_DELTA' then
+                        patch := coalesce(patch, '[]');
+                        continue when left(patch, 1) not in ('[', '{');
+                    else
+                        continue when coalesce(content, patch) is null
+                            or left(content, 1) <> '{'
+                            or left(patch, 1) not in ('[', '{');
+                        replaces := true;
+                        action := case when content is not null then 'ACTIVITY_SNAPSHOT' else 'ACTIVITY_DELTA' end;
+                        next_action := case when content is not null and patch is not null then 'ACTIVITY_DELTA' end;
+                end case;
+
+            when action in ('CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END') then
+                closes := 'own';
+                action := null;
+                continue when lanes is null or left(event.owner, 1) <> '"';
+
+            when action in ('SUBAGENT_FINISHED', 'SUBAGENT_ERROR') then
+                closes := 'own';
+                action := null;
+                continue when lanes is null or event.owner is null or left(event.owner, 1) <> '"';
+
+            when action = 'RUN_STARTED' then
+                closes := 'all';
+                inputs := agui.fold_inputs(event.raw -> 'input');
+                continue when inputs is null;
+                input_no := 0;
+                action := 'INPUT_STATE';
+                next_action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
+
+            when action = 'RUN_FINISHED' then
+                closes := 'all';
+                content := agui.fold_interrupts(event.raw);
+                continue when content is null;
+
+            when action = 'RUN_ERROR' then
+                closes := 'all';
+                action := null;
+
+            when action = 'MESSAGES_SNAPSHOT' then
+                closes := 'all';
+                continue when json_typeof(event.raw -> 'messages') is distinct from 'array' or left(event.metadata, 1) <> '{';
+                continue when exists (
+                    select
+                    from json_array_elements(event.raw -> 'messages') as message
+                    where json_typeof(message.value) <> 'object'
+                );
+
+            when action = 'REASONING_ENCRYPTED_VALUE' then
+                id := event.raw -> 'entityId';
+                content := event.raw -> 'encryptedValue';
+                continue when id is null
+                    or left(id, 1) <> '"'
+                    or content is null
+                    or left(content, 1) <> '"'
+                    or json_typeof(event.raw -> 'subtype') is distinct from 'string';
+                id := agui.json_string_token(id);
+                if event.raw ->> 'subtype' = 'tool-call' then
+                    action := 'TOOL_CALL_ENCRYPTED_VALUE';
+                end if;
+
+            else
+                continue;
+        end case;
+
+        grown_type := null;
+
+        if lanes is not null and closes is not null then
+            lanes := case closes when 'own' then agui.fold_close_lane(lanes, event.owner) end;
+        end if;
+
+        -- Load what the fold starts from: messages only, their tool calls when an event needs them.
+
+        if not is_loaded then
+            keys := agui.fold_keys(result.message_ids, result.bodies);
+            numbers := result.message_nos;
+            roles := result.roles;
+            texts := result.bodies;
+            heads := '{}';
+            contents := '{}';
+            insides := '{}';
+            documents := '{}';
+            parents := '{}';
+            cleared := '{}';
+            piece_nodes := '{}';
+            pieces := '{}';
+            growing := null;
+            node_count := cardinality(keys);
+            following := array(select generate_series(2, node_count));
+            first_node := case when node_count > 0 then 1 end;
+            last_node := nullif(node_count, 0);
+            linked := node_count;
+            listed := 0;
+            hashed := 0;
+            buckets := array_fill(0, array[64]);
+            result_owner := null;
+            is_loaded := true;
+        end if;
+
+        -- What it does: one action, or several where the event stands for several.
+
+        while action is not null loop
+            touched := null;
+            insert_after := null;
+
+            -- Find the first node that has the id.
+
+            if action = 'INPUT_MESSAGE' then
+                input_no := input_no + 1;
+                content := inputs[input_no];
+                id := content::json -> 'id';
+                id := case when left(id, 1) = '"' then agui.json_string_token(id) end;
+                next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
+            elsif action like 'TOOL\_CALL\_%' then
+                for unlisted in listed + 1 .. node_count loop
+                    content := case
+                        when texts[unlisted] is null then insides[unlisted]
+                        when strpos(texts[unlisted], 'toolCalls') > 0 or strpos(texts[unlisted], '\u') > 0
+                            then agui.json_guard(texts[unlisted])::json -> 'toolCalls'
+                    end;
+                    continue when left(content, 1) <> '[' or content is null or parents[unlisted] is not null;
+                    for part in
+                        select
+                            call.value,
+                            agui.json_string_token((call.value -> 'id')::text) as id
+                        from json_array_elements(content::json) with ordinality as call (value, position)
+                        where json_typeof(call.value) = 'object'
+                        order by call.position
+                    loop
+                        node_count := node_count + 1;
+                        keys[node_count] := case when left(part.id, 1) = '"' then 'call ' || part.id end;
+                        parents[node_count] := unlisted;
+                        texts[node_count] := agui.json_unguard(part.value::text);
+                    end loop;
+                end loop;
+                listed := node_count;
+            end if;
+            key := case when action like 'TOOL\_CALL\_%' then 'call ' || id else id end;
+
+            while hashed < node_count loop
+                if hashed * 2 >= cardinality(buckets) then
+                    buckets := array_fill(0, array[cardinality(buckets) * 8]);
+                    hashed := 0;
+                end if;
+                hashed := hashed + 1;
+                continue when keys[hashed] is null;
+                bucket := hashtext(keys[hashed]) & (cardinality(buckets) - 1);
+                loop
+                    held := buckets[bucket + 1];
+                    if held = 0 then
+                        buckets[bucket + 1] := hashed;
+                        exit;
+                    elsif keys[held] = keys[hashed] then
+                        -- The first in the conversation counts, which is the newer one when it was put in between.
+                        parent := following[hashed];
+                        while parent <> held loop
+                            parent := following[parent];
+                        end loop;
+                        if parent = held then
+                            buckets[bucket + 1] := hashed;
+                        end if;
+                        exit;
+                    end if;
+                    bucket := (bucket + 1) & (cardinality(buckets) - 1);
+                end loop;
+            end loop;
+
+            node := agui.fold_find(buckets, keys, key);
+
+            -- Make what is new, or say which node changes.
+
+            case
+                when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT') then
+                    if roles[node] is distinct from 'activity' then
+                        touched := node;
+                    end if;
+
+                when action = 'TOOL_CALL_ARGS' then
+                    touched := node;
+
+                when action in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
+                    if node is null then
+                        node_count := node_count + 1;
+                        touched := node_count;
+                        keys[touched] := id;
+                        roles[touched] := case
+                            when action = 'REASONING_MESSAGE_START' then 'reasoning'
+                            when event.role is null then 'assistant'
+                            else agui.json_string_text(event.role)
+                        end;
+                        heads[touched] := '{' || concat_ws(
+                            ',',
+                            '"id":' || id,
+                            '"role":' || case
+                                when action = 'REASONING_MESSAGE_START' then '"reasoning"'
+                                else coalesce(event.role, '"assistant"')
+                            end,
+                            '"name":' || case when action = 'TEXT_MESSAGE_START' then event.name end,
+                            '"subagentRunId":' || event.owner
+                        ) || '}';
+                        contents[touched] := '""';
+                    elsif metadata is not null and roles[node] is distinct from 'activity' then
+                        touched := node;
+                    end if;
+
+                when action in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END') then
+                    if metadata is not null and roles[node] is distinct from 'activity' then
+                        touched := node;
+                    end if;
+
+                when action = 'TOOL_CALL_END' then
+                    if metadata is not null then
+                        touched := node;
+                    end if;
+
+                when action = 'TOOL_CALL_START' then
+                    if node is null then
+                        parent := case
+                            when event.parent_message_id <> '""'
+                                then agui.fold_find(buckets, keys, agui.json_string_token(event.parent_message_id))
+                        end;
+                        if parent is null or roles[parent] is distinct from 'assistant' then
+                            node_count := node_count + 1;
+                            keys[node_count] := case
+                                when parent is null and event.parent_message_id <> '""'
+                                    then agui.json_string_token(event.parent_message_id)
+                                else id
+                            end;
+                            roles[node_count] := 'assistant';
+                            heads[node_count] := '{' || concat_ws(
+                                ',',
+                                '"id":' || keys[node_count],
+                                '"role":"assistant"',
+                                '"subagentRunId":' || case
+                                    when agui.fold_find(buckets, keys, keys[node_count]) is null then event.owner
+                                end
+                            ) || '}';
+                            parent := node_count;
+                        end if;
+                        node_count := node_count + 1;
+                        touched := node_count;
+                        keys[touched] := key;
+                        parents[touched] := parent;
+                        heads[touched] := '{"id":' || id || ',"type":"function"}';
+                        insides[touched] := '{"name":' || event.tool_call_name || '}';
+                        contents[touched] := '""';
+                        listed := node_count;
+                    elsif metadata is not null
+                        or agui.json_string_token(event.tool_call_name) is distinct from agui.json_string_token(
+                            coalesce(
+                                agui.json_guard(texts[node])::json #> '{function,name}',
+                                insides[node]::json -> 'name'
+                            )::text
+                        )
+                    then
+                        touched := node;
+                    end if;
+
+                when action = 'TOOL_CALL_RESULT' then
+                    if roles[parents[node]] is distinct from 'assistant' then
+                        node := agui.fold_assistant_call(key, first_node, following, keys, roles, parents);
+                    end if;
+                    if node is not null then
+                        insert_after := case when result_owner = parents[node] then result_last else parents[node] end;
+                        while roles[following[insert_after]] = 'tool' loop
+                            insert_after := following[insert_after];
+                        end loop;
+                    end if;
+                    node_count := node_count + 1;
+                    touched := node_count;
+                    if node is not null then
+                        result_owner := parents[node];
+                        result_last := touched;
+                    end if;
+                    keys[touched] := agui.json_string_token((event.raw -> 'messageId')::text);
+                    roles[touched] := coalesce(nullif(agui.json_string_text(event.role), ''), 'tool');
+                    heads[touched] := '{' || concat_ws(
+                        ',',
+                        '"id":' || keys[touched],
+                        '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
+                        '"toolCallId":' || id,
+                        '"subagentRunId":' || event.owner
+                    ) || '}';
+                    contents[touched] := content;
+
+                when action = 'REASONING_ENCRYPTED_VALUE' then
+                    if roles[node] is distinct from 'activity' then
+                        touched := node;
+                    end if;
+
+                when action = 'TOOL_CALL_ENCRYPTED_VALUE' then
+                    if node is not null and roles[parents[node]] is distinct from 'assistant' then
+                        node := agui.fold_assistant_call(key, first_node, following, keys, roles, parents);
+                    end if;
+                    touched := node;
+
+                when action = 'INPUT_MESSAGE' then
+                    if node is null then
+                        node_count := node_count + 1;
+                        keys[node_count] := id;
+                        roles[node_count] := agui.json_string_text((content::json -> 'role')::text);
+                        texts[node_count] := agui.json_unguard(content);
+                    end if;
+
+                when action = 'ACTIVITY_SNAPSHOT' then
+                    if node is null or replaces and roles[node] is distinct from 'activity' then
+                        if node is null then
+                            node_count := node_count + 1;
+                            touched := node_count;
+                            keys[touched] := id;
+                        else
+                            -- A message of another role gives way, with all that it had.
+                            touched := node;
+                            if growing = node then
+                                growing := null;
+                                buffer := '';
+                            end if;
+                            cleared[node] := cardinality(pieces);
+                            numbers[node] := null;
+                            texts[node] := null;
+                            result_owner := null;
+                            for part in
+                                select call.node
+                                from unnest(parents) with ordinality as call (parent, node)
+                                where call.parent = touched
+                            loop
+                                keys[part.node] := null;
+                                parents[part.node] := 0;
+                                hashed := 0;
+                            end loop;
+                            if hashed = 0 then
+                                buckets := array_fill(0, array[cardinality(buckets)]);
+                            end if;
+                        end if;
+                        roles[touched] := 'activity';
+                        heads[touched] := '{' || concat_ws(',', '"id":' || id, '"role":"activity"', '"subagentRunId":' || event.owner) || '}';
+                        insides[touched] := activity_type;
+                        contents[touched] := content;
+                    elsif roles[node] = 'activity' and (replaces or metadata is not null) then
+                        touched := node;
+                    end if;
+
+                when action = 'ACTIVITY_DELTA' then
+                    if roles[node] = 'activity' then
+                        touched := node;
+                    end if;
+
+                when action = 'STATE_SNAPSHOT' then
+                    result.state := agui.json_unguard(content);
+                    document := null;
+                    is_patched := false;
+
+                when action = 'STATE_DELTA' then
+                    if document is null then
+                        document := agui.json_guard_numbers(agui.json_guard(result.state))::jsonb;
+                    end if;
+                    part := agui.json_patch_apply(
+                        document,
+                        agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
+                    );
+                    if part.problem is null then
+                        document := part.document;
+                        is_patched := true;
+                    end if;
+
+                when action = 'INPUT_STATE' then
+                    content := event.raw -> 'input' -> 'state';
+                    if content <> 'null' then
+                        result.state := agui.json_unguard(content);
+                        document := null;
+                        is_patched := false;
+                    end if;
+
+                when action = 'RUN_FINISHED' then
+                    result.interrupts := content;
+
+                when action = 'MESSAGES_SNAPSHOT' then
+                    if buffer <> '' then
+                        piece_nodes := array_append(piece_nodes, growing);
+                        pieces := array_append(pieces, buffer);
+                        buffer := '';
+                    end if;
+                    result := agui.fold_snapshot_messages(
+                        agui.fold_settle(
+                            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                            cleared, piece_nodes, pieces
+                        ),
+                        event.raw
+                    );
+                    is_loaded := false;
+            end case;
+
+            -- Give new messages their place: at the end, but for the result of a tool call.
+
+            while is_loaded and linked < node_count loop
+                linked := linked + 1;
+                continue when parents[linked] is not null;
+                if insert_after is not null and insert_after <> last_node then
+                    following[linked] := following[insert_after];
+                    following[insert_after] := linked;
+                else
+                    if last_node is null then
+                        first_node := linked;
+                    else
+                        following[last_node] := linked;
+                    end if;
+                    last_node := linked;
+                end if;
+            end loop;
+
+            -- Change the node. What was untouched so far, and the message of a tool call too, is taken apart first.
+
+            if touched is not null then
+                parent := touched;
+                while parent is not null loop
+                    numbers[parent] := null;
+                    if texts[parent] is not null then
+                        part := agui.fold_open(agui.json_guard(texts[parent]), parents[parent] is not null, roles[parent] = 'activity');
+                        texts[parent] := null;
+                        heads[parent] := part.head;
+                        contents[parent] := part.content;
+                        insides[parent] := part.inside;
+                        if part.metadata is not null then
+                            piece_nodes := array_append(piece_nodes, -parent);
+                            pieces := array_append(pieces, part.metadata);
+                        end if;
+                    end if;
+                    parent := parents[parent];
+                end loop;
+
+                if metadata is not null and next_action is null then
+                    piece_nodes := array_append(piece_nodes, -touched);
+                    pieces := array_append(pieces, metadata);
+                end if;
+
+                case
+                    when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
+                        if growing <> touched then
+                            piece_nodes := array_append(piece_nodes, growing);
+                            pieces := array_append(pieces, buffer);
+                            buffer := '';
+                        end if;
+                        growing := touched;
+                        buffer := buffer || delta || E'\x01';
+                        grown_type := event.type;
+                        grown_id := event.id;
+                        grown_owner := event.owner;
+
+                    when action = 'TOOL_CALL_START' then
+                        if node is not null then
+                            insides[touched] := agui.json_member_set(insides[touched], 'name', event.tool_call_name);
+                        end if;
+
+                    when action in ('REASONING_ENCRYPTED_VALUE', 'TOOL_CALL_ENCRYPTED_VALUE') then
+                        heads[touched] := agui.json_member_set(heads[touched], 'encryptedValue', content);
+
+                    when action = 'ACTIVITY_SNAPSHOT' then
+                        if replaces then
+                            heads[touched] := agui.json_member_set(heads[touched], 'subagentRunId', event.owner);
+                            insides[touched] := activity_type;
+                            contents[touched] := content;
+                            documents[touched] := null;
+                        end if;
+
+                    when action = 'ACTIVITY_DELTA' then
+                        part := agui.json_patch_apply(
+                            coalesce(
+                                documents[touched],
+                                agui.json_guard_numbers(coalesce(nullif(contents[touched], 'null'), '{}'))::jsonb
+                            ),
+                            agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
+                        );
+                        if part.problem is null then
+                            documents[touched] := part.document;
+                            insides[touched] := activity_type;
+                        end if;
+
+                    else
+                        null;
+                end case;
+            end if;
+
+            action := next_action;
+            next_action := null;
+        end loop;
+    end loop events;
+    end loop;
+    end loop;
+
+    if is_loaded then
+        if buffer <> '' then
+            piece_nodes := array_append(piece_nodes, growing);
+            pieces := array_append(pieces, buffer);
+        end if;
+        result := agui.fold_settle(
+            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
+            piece_nodes, pieces
+        );
+    end if;
+    if is_patched then
+        result.state := agui.json_unguard(agui.json_unguard_numbers(document::text));
+    end if;
+    result.lanes := agui.json_unguard(lanes::text);
+    return result;
+end
+$function$;
+
+comment on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[]) is
+    'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
+    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i].';
+
+revoke execute on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[]) from public;

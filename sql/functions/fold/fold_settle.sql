@@ -1,0 +1,167 @@
+-- The end of agui.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
+-- its number.
+create or replace function agui.fold_settle(
+    before agui.fold,
+    first_node int,
+    following int[],
+    keys text[],
+    numbers int[],
+    roles text[],
+    texts text[],
+    heads text[],
+    contents text[],
+    insides text[],
+    documents jsonb[],
+    parents int[],
+    cleared int[],
+    piece_nodes int[],
+    pieces text[]
+)
+returns agui.fold
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    result   agui.fold := before;
+    ordered  int[] := '{}';
+    node     int := first_node;
+    part     record;
+    metadata text[];
+    calls    text[];
+begin
+    -- Strings that grew. Their pieces are JSON strings, each followed by a separator that no JSON text holds.
+    for part in
+        select
+            piece.node,
+            replace(rtrim(string_agg(piece.text, '' order by piece.position), E'\x01'), E'"\x01"', '') as grown
+        from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
+        where piece.node > 0
+        and piece.position > coalesce(cleared[piece.node], 0)
+        group by piece.node
+    loop
+        contents[part.node] := case
+            when left(contents[part.node], 1) = '"' then left(contents[part.node], -1) || substr(part.grown, 2)
+            else part.grown
+        end;
+    end loop;
+
+    -- Metadata, key by key; the last one wins.
+    for part in
+        with piece as (
+            select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
+            from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
+            where piece.node < 0
+            and piece.position > coalesce(cleared[-piece.node], 0)
+        ),
+        member as (
+            select
+                piece.node,
+                each.key,
+                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                min(array[piece.position, each.position]) as position
+            from piece
+            left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
+                with ordinality as each (key, value, position) on true
+            where piece.pieces > 1
+            group by piece.node, each.key
+        )
+        select piece.node, piece.text as merged
+        from piece
+        where piece.pieces = 1
+        union all
+        select
+            member.node,
+            '{' || coalesce(
+                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                    filter (where member.key is not null),
+                ''
+            ) || '}'
+        from member
+        group by member.node
+    loop
+        metadata[part.node] := part.merged;
+    end loop;
+
+    -- Tool calls, in the order in which their message got them.
+    for part in
+        select
+            call.parent as node,
+            string_agg(
+                coalesce(
+                    texts[call.node],
+                    agui.json_unguard(
+                        '{' || concat_ws(
+                            ',',
+                            nullif(substr(heads[call.node], 2, length(heads[call.node]) - 2), ''),
+                            '"function":{' || concat_ws(
+                                ',',
+                                nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
+                                '"arguments":' || contents[call.node]
+                            ) || '}',
+                            '"metadata":' || metadata[call.node]
+                        ) || '}'
+                    )
+                ),
+                ','
+                order by call.node
+            ) as list
+        from unnest(parents) with ordinality as call (parent, node)
+        where call.parent > 0
+        and texts[call.parent] is null
+        group by call.parent
+    loop
+        calls[part.node] := '[' || part.list || ']';
+    end loop;
+
+    while node is not null loop
+        ordered := array_append(ordered, node);
+        node := following[node];
+    end loop;
+
+    select
+        coalesce(array_agg(numbers[message.node] order by message.position), '{}'),
+        coalesce(array_agg(agui.json_string_text(keys[message.node]) order by message.position), '{}'),
+        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
+        coalesce(
+            array_agg(
+                coalesce(
+                    texts[message.node],
+                    '{' || concat_ws(
+                        ',',
+                        agui.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
+                        case
+                            when roles[message.node] = 'activity'
+                                then '"activityType":' || agui.json_unguard(insides[message.node])
+                        end,
+                        '"content":' || agui.json_unguard(coalesce(
+                            agui.json_unguard_numbers(documents[message.node]::text),
+                            contents[message.node]
+                        )),
+                        case
+                            when roles[message.node] is distinct from 'activity'
+                                then '"toolCalls":' || coalesce(calls[message.node], agui.json_unguard(insides[message.node]))
+                        end,
+                        '"metadata":' || agui.json_unguard(metadata[message.node])
+                    ) || '}'
+                )
+                order by message.position
+            ),
+            '{}'
+        )
+    into result.message_nos, result.message_ids, result.roles, result.bodies
+    from unnest(ordered) with ordinality as message (node, position);
+
+    return result;
+end
+$function$;
+
+comment on function agui.fold_settle(
+    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+) is
+    'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
+
+revoke execute on function agui.fold_settle(
+    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+) from public;

@@ -1,0 +1,17 @@
+create or replace function agui.json_to_jsonb(document text)
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
+end
+$function$;
+
+comment on function agui.json_to_jsonb(text) is
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text back.';
+
+revoke execute on function agui.json_to_jsonb(text) from public;

@@ -1,0 +1,44 @@
+create or replace procedure agui.grant_access()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    routine record;
+begin
+    if not exists (select from pg_roles where rolname = 'agui_reader')
+        or not exists (select from pg_roles where rolname = 'agui_writer') then
+        raise exception using
+            errcode = 'undefined_object',
+            message = 'the roles agui_reader and agui_writer do not both exist',
+            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; then call agui.grant_access() again.';
+    end if;
+
+    grant usage on schema agui to agui_reader, agui_writer;
+    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.event to agui_reader, agui_writer;
+    grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
+    grant update (status, last_seq, ended_at, seen_at, log_bytes) on agui.run to agui_writer;
+    grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
+    grant delete on agui.message, agui.snapshot to agui_writer;
+    -- Nothing changes a thread's row; locking it takes the right to.
+    grant update (created_at) on agui.thread to agui_writer;
+
+    -- What cannot write is for readers, all of it for writers.
+    for routine in
+        select pg_proc.oid::regprocedure as signature, pg_proc.provolatile <> 'v' as only_reads
+        from pg_proc
+        where pg_proc.pronamespace = 'agui'::regnamespace
+            and pg_proc.prorettype <> 'trigger'::regtype
+            and pg_proc.proname <> 'grant_access'
+    loop
+        execute format('grant execute on routine %s to agui_writer', routine.signature);
+        if routine.only_reads then
+            execute format('grant execute on routine %s to agui_reader', routine.signature);
+        end if;
+    end loop;
+end
+$$;
+
+comment on procedure agui.grant_access() is
+    'Grants what the roles agui_reader and agui_writer need. The migrations call it; call it once more after making the roles by hand.';
+
+revoke execute on procedure agui.grant_access() from public;

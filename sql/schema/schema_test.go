@@ -1,0 +1,354 @@
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	_ "github.com/golang-migrate/migrate/v4/source/file"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ask[T any](t *testing.T, pool *pgxpool.Pool, sql string) T {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// objects lists all in the schema agui but the version table, with the definitions and privileges of routines.
+func objects(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	return ask[string](t, pool, `
+		select coalesce(string_agg(object, e'\n' order by object), '') from (
+			select format('%s %s', relkind, relname) from pg_class
+			where relnamespace = to_regnamespace('agui') and relname not like 'schema_migrations%'
+			union all
+			select format('%s %s %s %s', prokind, oid::regprocedure, proacl,
+				case prokind when 'a' then '' else pg_get_functiondef(oid) end) from pg_proc
+			where pronamespace = to_regnamespace('agui')
+			union all
+			select format('%s %s', typtype, typname) from pg_type
+			where typnamespace = to_regnamespace('agui') and typname not like '%schema_migrations'
+			union all
+			select format('trigger %s on %s', tgname, tgrelid::regclass) from pg_trigger where not tgisinternal
+		) as listed (object)`)
+}
+
+// tablePrivileges lists the privileges on the schema agui, its tables and its views.
+func tablePrivileges(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	return ask[string](t, pool, `
+		select string_agg(format('%s %s', name, privileges), e'\n' order by name) from (
+			select nspname, nspacl from pg_namespace where nspname = 'agui'
+			union all
+			select relname, relacl from pg_class
+			where relnamespace = to_regnamespace('agui') and relname not like 'schema_migrations%'
+		) as listed (name, privileges)`)
+}
+
+func schemaExists(t *testing.T, pool *pgxpool.Pool) bool {
+	t.Helper()
+	return ask[bool](t, pool, `select to_regnamespace('agui') is not null`)
+}
+
+func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+
+	before, err := schema.Status(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Version != 0 || before.Latest == 0 || before.Dirty {
+		t.Errorf("status of an empty database: %+v", before)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := schema.Up(t.Context(), address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := schema.Status(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Version != after.Latest || after.Dirty {
+		t.Errorf("status after Up: %+v", after)
+	}
+	for range 2 {
+		if err := schema.Down(t.Context(), address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if schemaExists(t, pool) {
+		t.Error("Down left the schema agui")
+	}
+}
+
+func TestDownKeepsWhatOthersMade(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	pool := testdb.Connect(t, address)
+	exec(t, pool, `create table agui.mine (); create function agui.mine() returns int return 1`)
+	if err := schema.Down(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask[int](t, pool, `select agui.mine() from (select count(*) from agui.mine) as mine`); got != 1 {
+		t.Errorf("agui.mine() = %d", got)
+	}
+}
+
+func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	engine := plainMigrate(t, address)
+
+	state, err := schema.Status(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range state.Latest {
+		before := objects(t, pool)
+		for _, step := range []int{+1, -1} {
+			if err := engine.Steps(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after := objects(t, pool); after != before {
+			t.Errorf("before\n%s\n\nafter\n%s", before, after)
+		}
+		if err := engine.Steps(+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// plainMigrate is golang-migrate as its command line sets it up when it is given nothing but the folder and the database.
+func plainMigrate(t *testing.T, address string) *migrate.Migrate {
+	t.Helper()
+	engine, err := migrate.New("file://.", strings.Replace(address, "postgres://", "pgx5://", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return engine
+}
+
+func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
+	t.Parallel()
+	installed := testdb.Pool(t)
+	want, wantPrivileges := objects(t, installed), tablePrivileges(t, installed)
+
+	t.Run("golang-migrate", func(t *testing.T) {
+		t.Parallel()
+		address := testdb.Empty(t)
+		pool := testdb.Connect(t, address)
+		engine := plainMigrate(t, address)
+		if err := engine.Up(); err != nil {
+			t.Fatal(err)
+		}
+		if got := objects(t, pool); got != want {
+			t.Errorf("got\n%s\n\nwant\n%s", got, want)
+		}
+		if got := tablePrivileges(t, pool); got != wantPrivileges {
+			t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
+		}
+		if _, err := schema.Status(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
+			t.Errorf("Status: got %v, want %v", err, schema.ErrInstalledOtherwise)
+		}
+		if err := schema.Up(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
+			t.Errorf("Up: got %v, want %v", err, schema.ErrInstalledOtherwise)
+		}
+		if err := engine.Down(); err != nil {
+			t.Fatal(err)
+		}
+		if got := objects(t, pool); got != "" {
+			t.Errorf("left behind:\n%s", got)
+		}
+	})
+
+	t.Run("SQL text", func(t *testing.T) {
+		t.Parallel()
+		pool := testdb.Connect(t, testdb.Empty(t))
+		exec(t, pool, schema.UpSQL())
+		if got := objects(t, pool); got != want {
+			t.Errorf("got\n%s\n\nwant\n%s", got, want)
+		}
+		if got := tablePrivileges(t, pool); got != wantPrivileges {
+			t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
+		}
+		exec(t, pool, schema.DownSQL())
+		if got := objects(t, pool); got != "" {
+			t.Errorf("left behind:\n%s", got)
+		}
+	})
+}
+
+func TestProcessesThatMigrateAtOnceTakeTurns(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	var processes sync.WaitGroup
+	for range 6 {
+		processes.Go(func() {
+			if err := schema.Up(t.Context(), address); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+}
+
+func TestUpStopsWaitingForItsTurnWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	holder, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Release()
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(x'616775696d696772'::bigint)`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := schema.Up(ctx, address); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+func TestMigrationGivesWayToALongTransaction(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	pool := testdb.Connect(t, address)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.Background()) }()
+	if _, err := reader.Exec(t.Context(), `lock table agui.batch in access share mode`); err != nil {
+		t.Fatal(err)
+	}
+
+	impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := schema.Down(impatient, address); !errors.Is(err, schema.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, schema.ErrBusy)
+	}
+	state, err := schema.Status(t.Context(), address)
+	if err != nil || state.Dirty || state.Version != state.Latest {
+		t.Errorf("after a migration that gave way: %+v, %v", state, err)
+	}
+
+	removed := make(chan error, 1)
+	go func() { removed <- schema.Down(t.Context(), address) }()
+	for waiting := false; !waiting; {
+		waiting = ask[bool](t, pool, `select exists (select from pg_locks where not granted and relation = 'agui.batch'::regclass)`)
+		select {
+		case err := <-removed:
+			t.Fatalf("Down did not wait for the transaction: %v", err)
+		default:
+		}
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	exec(t, pool, `
+		create schema agui;
+		create table agui.schema_migrations (version bigint not null primary key, dirty boolean not null);
+		create table agui.thread ()`)
+
+	err := schema.Up(t.Context(), address)
+	if err == nil || !strings.Contains(err.Error(), "000001_tables.up.sql") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line that names the migration", err)
+	}
+	state, err := schema.Status(t.Context(), address)
+	if err != nil || state.Version != 0 || state.Dirty {
+		t.Errorf("got %+v, %v", state, err)
+	}
+	exec(t, pool, `drop table agui.thread`)
+	if err := schema.Up(t.Context(), address); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDirtyDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	exec(t, testdb.Connect(t, address), `update agui.schema_migrations set dirty = true`)
+	if err := schema.Up(t.Context(), address); !errors.Is(err, schema.ErrDirty) {
+		t.Errorf("got %v, want %v", err, schema.ErrDirty)
+	}
+	if state, err := schema.Status(t.Context(), address); err != nil || !state.Dirty {
+		t.Errorf("got %+v, %v", state, err)
+	}
+}
+
+func TestNewerDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	exec(t, testdb.Connect(t, address), `update agui.schema_migrations set version = 999`)
+	for name, migrate := range map[string]func(context.Context, string) error{"Up": schema.Up, "Down": schema.Down} {
+		if err := migrate(t.Context(), address); !errors.Is(err, schema.ErrNewer) {
+			t.Errorf("%s: got %v, want %v", name, err, schema.ErrNewer)
+		}
+	}
+}
+
+func TestDatabaseMustBeUTF8(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	name := ask[string](t, pool, `select current_database()`)
+	exec(t, pool, `create database `+name+`_a template template0 encoding 'SQL_ASCII' locale 'C'`)
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.Background(), `drop database `+name+`_a with (force)`); err != nil {
+			t.Error(err)
+		}
+	})
+	ascii := strings.Replace(address, name, name+"_a", 1)
+	if err := schema.Up(t.Context(), ascii); !errors.Is(err, schema.ErrUnsupported) {
+		t.Errorf("Up: got %v, want %v", err, schema.ErrUnsupported)
+	}
+	if _, err := testdb.Connect(t, ascii).Exec(t.Context(), schema.UpSQL()); err == nil || !strings.Contains(err.Error(), "UTF8") {
+		t.Errorf("UpSQL: got %v, want an error that names UTF8", err)
+	}
+}

@@ -1,0 +1,137 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// What a DBA looks at before saying yes: each query lists what breaks a rule, and must find nothing.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	rules := map[string]string{
+		"every table, view and type is commented": `
+			select c.oid::regclass::text from pg_class c
+			where c.relnamespace = 'agui'::regnamespace and c.relkind in ('r', 'v', 'c') and c.relname <> 'schema_migrations'
+				and obj_description(coalesce(nullif(c.reltype, 0)::oid, c.oid), 'pg_type') is null and obj_description(c.oid, 'pg_class') is null`,
+		"every column of a table is commented, but for keys named as the table's own": `
+			select a.attrelid::regclass || '.' || a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+			where c.relnamespace = 'agui'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
+				and a.attnum > 0 and not a.attisdropped and a.attname not in ('thread_key', 'run_no', 'created_at')
+				and col_description(a.attrelid, a.attnum) is null`,
+		"every function is commented": `
+			select oid::regprocedure::text from pg_proc
+			where pronamespace = 'agui'::regnamespace and obj_description(oid, 'pg_proc') is null`,
+		"nobody but roles that were granted it may execute a function": `
+			select p.oid::regprocedure::text from pg_proc p
+			where p.pronamespace = 'agui'::regnamespace
+				and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee = 0)`,
+		"no function runs with its owner's rights": `
+			select oid::regprocedure::text from pg_proc where pronamespace = 'agui'::regnamespace and prosecdef`,
+		"PL/pgSQL functions pin their search_path, with pg_temp last; a procedure that commits cannot": `
+			select oid::regprocedure::text from pg_proc
+			where pronamespace = 'agui'::regnamespace
+				and prolang = (select oid from pg_language where lanname = 'plpgsql')
+				and coalesce(array_to_string(proconfig, ';'), '') !~ '^search_path=pg_catalog, pg_temp$'
+				and oid <> 'agui.compact(int)'::regprocedure`,
+		"every table has a primary key": `
+			select c.oid::regclass::text from pg_class c
+			where c.relnamespace = 'agui'::regnamespace and c.relkind = 'r'
+				and not exists (select from pg_index where indrelid = c.oid and indisprimary)`,
+		"no table is unlogged": `
+			select oid::regclass::text from pg_class where relnamespace = 'agui'::regnamespace and relkind = 'r' and relpersistence <> 'p'`,
+		"what only reads can run in parallel": `
+			select oid::regprocedure::text from pg_proc
+			where pronamespace = 'agui'::regnamespace and provolatile <> 'v' and proparallel <> 's'`,
+	}
+	for rule, query := range rules {
+		rows, err := pool.Query(context.Background(), query)
+		if err != nil {
+			t.Fatalf("%s: %v", rule, err)
+		}
+		for rows.Next() {
+			var object string
+			if err := rows.Scan(&object); err != nil {
+				t.Fatal(err)
+			}
+			t.Errorf("%s: not so for %s", rule, object)
+		}
+	}
+}
+
+// A role that may read cannot write, one that may write cannot touch what is in the log.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	ctx := context.Background()
+	attempts := []struct {
+		role, statement string
+		allowed         bool
+	}{
+		{"agui_writer", `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`, true},
+		{"agui_writer", `select agui.append('t', 's', '[{"type":"RUN_STARTED"}]')`, true},
+		{"agui_writer", `select agui.abandon('t', 's')`, true},
+		{"agui_writer", `call agui.compact()`, true},
+		{"agui_writer", `select agui.append('t', 'u', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, true},
+		{"agui_writer", `call agui.compact()`, true},
+		{"agui_writer", `delete from agui.batch`, false},
+		{"agui_writer", `update agui.batch set n = 1`, false},
+		{"agui_writer", `truncate agui.batch`, false},
+		{"agui_writer", `delete from agui.run`, false},
+		{"agui_reader", `select agui.restore('t')`, true},
+		{"agui_reader", `select * from agui.messages('t')`, true},
+		{"agui_reader", `select * from agui.events('t')`, true},
+		{"agui_reader", `select * from agui.event`, true},
+		{"agui_reader", `select * from agui.branches('t')`, true},
+		{"agui_reader", `select * from agui.verify('t')`, true},
+		{"agui_reader", `select agui.append('t', 'v', '[{"type":"RUN_STARTED"}]')`, false},
+		{"agui_reader", `call agui.compact()`, false},
+		{"agui_reader", `insert into agui.thread values (gen_random_uuid(), '', 'x')`, false},
+	}
+	connection, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	for _, attempt := range attempts {
+		if _, err := connection.Exec(ctx, `set role `+attempt.role); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connection.Exec(ctx, attempt.statement); (err == nil) != attempt.allowed {
+			t.Errorf("%s: %s: error %v, allowed %t", attempt.role, attempt.statement, err, attempt.allowed)
+		}
+	}
+	if _, err := connection.Exec(ctx, `reset role`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On a standby everything is read-only; so is a transaction that says so. All reads must work there.
+func TestReadsWriteNothing(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	ctx := context.Background()
+	if _, err := pool.Exec(ctx, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]},{"type":"RUN_FINISHED"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range []string{
+		`select agui.restore('t')`, `select * from agui.messages('t')`, `select agui.state('t')`, `select agui.interrupts('t')`,
+		`select * from agui.events('t')`, `select * from agui.event`, `select * from agui.lineage('t')`, `select * from agui.runs('t')`,
+		`select * from agui.branches('t')`, `select * from agui.children('t')`, `select agui.head('t')`,
+		`select agui.merge_base('t', 'r', 'r')`, `select * from agui.verify('t')`,
+	} {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, `set transaction read only`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, read); err != nil {
+			t.Errorf("%s: %v", read, err)
+		}
+		tx.Rollback(ctx)
+	}
+}

@@ -1,0 +1,151 @@
+// Package test holds the tests that need more than one part of the project: the two reducers and the official client against each
+// other, recorded streams through the whole store, the SQL surface from psql alone, and what the catalog must look like.
+package test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// meaning is what a reducer makes of a stream.
+type meaning struct {
+	Messages   []json.RawMessage `json:"messages"`
+	State      json.RawMessage   `json:"state"`
+	Interrupts []json.RawMessage `json:"interrupts"`
+	Error      string            `json:"error"`
+}
+
+// differences compares two meanings as JSON values.
+func differences(a, b meaning) string {
+	if len(a.Messages) != len(b.Messages) {
+		return fmt.Sprintf("%d messages, not %d:\n%s\n%s", len(a.Messages), len(b.Messages), a.Messages, b.Messages)
+	}
+	for i := range a.Messages {
+		if canonical(a.Messages[i]) != canonical(b.Messages[i]) {
+			return fmt.Sprintf("message %d is\n%s\nnot\n%s", i, a.Messages[i], b.Messages[i])
+		}
+	}
+	if canonical(a.State) != canonical(b.State) {
+		return fmt.Sprintf("the state is\n%s\nnot\n%s", a.State, b.State)
+	}
+	if len(a.Interrupts) != len(b.Interrupts) {
+		return fmt.Sprintf("interrupts are %s, not %s", a.Interrupts, b.Interrupts)
+	}
+	for i := range a.Interrupts {
+		if canonical(a.Interrupts[i]) != canonical(b.Interrupts[i]) {
+			return fmt.Sprintf("interrupt %d is %s, not %s", i, a.Interrupts[i], b.Interrupts[i])
+		}
+	}
+	return ""
+}
+
+// canonical spells a JSON value in one way: keys sorted, no white space, equal numbers alike.
+func canonical(value json.RawMessage) string {
+	if len(value) == 0 {
+		return ""
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(value)))
+	decoder.UseNumber()
+	var decoded any
+	if err := decoder.Decode(&decoded); err != nil {
+		return fmt.Sprintf("not JSON (%v): %s", err, value)
+	}
+	text, err := json.Marshal(canonicalNumbers(decoded))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func canonicalNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = canonicalNumbers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = canonicalNumbers(v[i])
+		}
+	case json.Number:
+		if exact, ok := new(big.Rat).SetString(string(v)); ok {
+			return exact.RatString()
+		}
+	}
+	return value
+}
+
+// oracle is the official client in a process of its own, see test/oracle.
+type oracle struct {
+	ask    *bufio.Writer
+	answer *bufio.Scanner
+}
+
+// startOracle skips the test where Node or the client is not installed.
+func startOracle(t *testing.T) *oracle {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("Node is not installed")
+	}
+	if _, err := os.Stat(filepath.Join("oracle", "node_modules")); err != nil {
+		t.Skip("the official client is not installed: npm ci in test/oracle")
+	}
+	command := exec.Command("node", filepath.Join("oracle", "oracle.mjs"), "--ours")
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := command.Wait(); err != nil {
+			t.Errorf("oracle: %v", err)
+		}
+	})
+	answers := bufio.NewScanner(out)
+	answers.Buffer(nil, 64<<20)
+	return &oracle{ask: bufio.NewWriter(in), answer: answers}
+}
+
+// fold returns what the client makes of a stream.
+func (o *oracle) fold(t *testing.T, events []json.RawMessage) meaning {
+	t.Helper()
+	fmt.Fprintf(o.ask, `{"events":[`)
+	for i, event := range events {
+		if i > 0 {
+			o.ask.WriteByte(',')
+		}
+		// A line is a stream: an event that was written over several lines goes into one.
+		o.ask.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(event)))
+	}
+	fmt.Fprintln(o.ask, `]}`)
+	if err := o.ask.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if !o.answer.Scan() {
+		t.Fatalf("oracle: %v", o.answer.Err())
+	}
+	var folded meaning
+	if err := json.Unmarshal(o.answer.Bytes(), &folded); err != nil {
+		t.Fatal(err)
+	}
+	return folded
+}

@@ -1,0 +1,47 @@
+package test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+var update = flag.Bool("update", false, "write what the tests get as what they want")
+
+// A client that only has psql can do all of it: the tour in examples/ prints what tour.out says.
+func TestTourInPsql(t *testing.T) {
+	t.Parallel()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
+		if len(installed) == 0 {
+			t.Skip("psql is not installed")
+		}
+		psql = slices.Max(installed)
+	}
+	command := exec.Command(psql, "-X", "--quiet", "-d", testdb.New(t), "-f", "tour.sql")
+	command.Dir = "../examples"
+	command.Env = append(os.Environ(), "PGTZ=UTC")
+	got, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	const golden = "../examples/tour.out"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("psql printed\n%s\nwant\n%s\n(-update writes it)", got, want)
+	}
+}

@@ -1,0 +1,291 @@
+package pgagui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+)
+
+// treeModel is a thread's tree in the plainest form: the parent of each run by number, 0 for a root.
+type treeModel struct{ parents []int }
+
+func (m treeModel) lineage(run int) []string {
+	var ids []string
+	for ; run != 0; run = m.parents[run] {
+		ids = append(ids, runName(run))
+	}
+	slices.Reverse(ids)
+	return ids
+}
+
+func (m treeModel) mergeBase(a, b int) string {
+	inA := map[string]bool{}
+	for _, id := range m.lineage(a) {
+		inA[id] = true
+	}
+	base := ""
+	for _, id := range m.lineage(b) {
+		if inA[id] {
+			base = id
+		}
+	}
+	return base
+}
+
+func (m treeModel) branches() []pgagui.Branch {
+	children := make([]int, len(m.parents))
+	for _, parent := range m.parents[1:] {
+		children[parent]++
+	}
+	var branches []pgagui.Branch
+	for run := 1; run < len(m.parents); run++ {
+		if children[run] > 0 {
+			continue
+		}
+		branch := pgagui.Branch{RunID: runName(run), Runs: len(m.lineage(run)), Status: pgagui.Finished, IsHead: run == len(m.parents)-1}
+		branch.LastSeq = int64(2 * run)
+		for ancestor := m.parents[run]; ancestor != 0; ancestor = m.parents[ancestor] {
+			if children[ancestor] > 1 {
+				branch.ForkedFrom = runName(ancestor)
+				break
+			}
+		}
+		branches = append(branches, branch)
+	}
+	return branches
+}
+
+func runName(run int) string { return fmt.Sprint("run-", run) }
+
+// appendTree appends a run of two events for each node.
+func appendTree(t *testing.T, pool *pgxpool.Pool, threadID string, model treeModel) {
+	t.Helper()
+	var ids, parents []string
+	for run := 1; run < len(model.parents); run++ {
+		ids = append(ids, runName(run))
+		parent := "missing"
+		if model.parents[run] != 0 {
+			parent = runName(model.parents[run])
+		}
+		parents = append(parents, parent)
+	}
+	// Only the first run can be a root: a run that names no parent follows the head.
+	_, err := pool.Exec(context.Background(), `
+		select agui.append($1, run.id, json_build_array(
+			case when run.parent = 'missing' then json_build_object('type', 'RUN_STARTED', 'runId', run.id)
+				else json_build_object('type', 'RUN_STARTED', 'runId', run.id, 'parentRunId', run.parent) end,
+			json_build_object('type', 'RUN_FINISHED')))
+		from unnest($2::text[], $3::text[]) with ordinality as run (id, parent, position)
+		order by run.position`, threadID, ids, parents)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTreesAgreeWithAPlainModel(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		model := treeModel{parents: []int{0, 0}}
+		for run := 2; run <= 60; run++ {
+			// Some seeds give long branches, others many short ones.
+			reach := 1 + random.IntN(1+int(seed)*4)
+			model.parents = append(model.parents, max(1, run-reach))
+		}
+		thread := fmt.Sprint("seed-", seed)
+		appendTree(t, pool, thread, model)
+
+		branches, err := store.Branches(ctx, thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := model.branches(); !slices.Equal(branches, want) {
+			t.Errorf("seed %d: branches\n%v\nwant\n%v", seed, branches, want)
+		}
+		for range 20 {
+			a, b := 1+random.IntN(60), 1+random.IntN(60)
+			lineage, err := store.Lineage(ctx, thread, runName(a))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := runIDs(lineage), model.lineage(a); !slices.Equal(got, want) {
+				t.Errorf("seed %d: lineage of %d is %s, want %s", seed, a, got, want)
+			}
+			base, err := store.MergeBase(ctx, thread, runName(a), runName(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := model.mergeBase(a, b); base != want {
+				t.Errorf("seed %d: merge base of %d and %d is %s, want %s", seed, a, b, base, want)
+			}
+		}
+		runs, err := store.Runs(ctx, thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range runs {
+			if want := len(model.lineage(run.Number)); run.Depth != want {
+				t.Errorf("seed %d: depth of %s is %d, want %d", seed, run.ID, run.Depth, want)
+			}
+		}
+	}
+}
+
+// A tree of 10,000 runs, 1,000 deep: a stem with ten branches of 900 runs that leave it at its 100th run.
+func TestALargeTree(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	model := treeModel{parents: []int{0}}
+	for run := range 1000 {
+		model.parents = append(model.parents, run)
+	}
+	for len(model.parents) <= 10000 {
+		parent := 100
+		for range 900 {
+			model.parents = append(model.parents, parent)
+			parent = len(model.parents) - 1
+		}
+	}
+	appendTree(t, pool, "t", model)
+	// What autovacuum does in time for a table of this size.
+	if _, err := pool.Exec(ctx, `analyze agui.run, agui.batch`); err != nil {
+		t.Fatal(err)
+	}
+
+	fastest := time.Hour
+	for range 5 {
+		begin := time.Now()
+		lineage, err := store.Lineage(ctx, "t", "run-1000")
+		fastest = min(fastest, time.Since(begin))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := runIDs(lineage), model.lineage(1000); !slices.Equal(got, want) {
+			t.Fatalf("lineage has %d runs, want %d", len(got), len(want))
+		}
+	}
+	if fastest > 50*time.Millisecond {
+		t.Errorf("the lineage of a run that is 1,000 deep took %s at best, want 50 ms at most", fastest)
+	}
+
+	branches, err := store.Branches(ctx, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := model.branches(); !slices.Equal(branches, want) {
+		t.Errorf("branches\n%v\nwant\n%v", branches, want)
+	}
+	for _, pair := range [][2]int{{1000, 10000}, {1900, 2800}, {50, 10000}, {10000, 10000}} {
+		base, err := store.MergeBase(ctx, "t", runName(pair[0]), runName(pair[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := model.mergeBase(pair[0], pair[1]); base != want {
+			t.Errorf("merge base of %v is %s, want %s", pair, base, want)
+		}
+	}
+}
+
+// However many runs the store has, the steps of the tree go by index.
+func TestTheTreeIsReadByIndex(t *testing.T) {
+	t.Parallel()
+	_, pool := newStore(t)
+	ctx := context.Background()
+	model := treeModel{parents: []int{0}}
+	for run := range 2000 {
+		model.parents = append(model.parents, run)
+	}
+	for _, thread := range []string{"a", "b", "c"} {
+		appendTree(t, pool, thread, model)
+	}
+	if _, err := pool.Exec(ctx, `analyze agui.run, agui.batch, agui.thread`); err != nil {
+		t.Fatal(err)
+	}
+	plans := map[string]string{
+		"lineage":      `select * from agui.run where thread_key = agui.thread_key('', 'b') and run_no = 7`,
+		"end of a log": `select * from agui.batch where thread_key = agui.thread_key('', 'b') order by first_seq desc limit 1`,
+		"in progress":  `select * from agui.run where thread_key = agui.thread_key('', 'b') and status = 'running'`,
+		"queue":        `select * from agui.run where log_bytes is null and status <> 'running' order by thread_key, run_no limit 1`,
+	}
+	for name, query := range plans {
+		rows, err := pool.Query(ctx, `explain `+query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, line)
+		}
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan") || !strings.Contains(text, "Index") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
+func TestUnknownThreadsAndRuns(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	reads := map[string]func(thread, run string) error{
+		"lineage":    func(thread, run string) error { _, err := store.Lineage(ctx, thread, run); return err },
+		"merge base": func(thread, run string) error { _, err := store.MergeBase(ctx, thread, run, run); return err },
+		"messages": func(thread, run string) error {
+			_, err := store.Messages(ctx, thread, pgagui.At{RunID: run})
+			return err
+		},
+		"state": func(thread, run string) error {
+			_, err := store.State(ctx, thread, pgagui.At{RunID: run})
+			return err
+		},
+		"interrupts": func(thread, run string) error {
+			_, err := store.Interrupts(ctx, thread, pgagui.At{RunID: run})
+			return err
+		},
+		"restore": func(thread, run string) error {
+			_, err := store.Restore(ctx, thread, pgagui.At{RunID: run})
+			return err
+		},
+		"abandon": func(thread, run string) error { _, err := store.Abandon(ctx, thread, run, "gone"); return err },
+		"events": func(thread, run string) error {
+			for _, err := range store.Events(ctx, thread, run, 0) {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, read := range reads {
+		if err := read("nobody's", "r"); !errors.Is(err, pgagui.ErrUnknownThread) {
+			t.Errorf("%s of an unknown thread: error %v", name, err)
+		}
+		if err := read("t", "nobody"); !errors.Is(err, pgagui.ErrUnknownRun) {
+			t.Errorf("%s of an unknown run: error %v", name, err)
+		}
+	}
+	for name, read := range map[string]func() error{
+		"runs":     func() error { _, err := store.Runs(ctx, "nobody's"); return err },
+		"branches": func() error { _, err := store.Branches(ctx, "nobody's"); return err },
+		"head":     func() error { _, err := store.Head(ctx, "nobody's"); return err },
+		"verify":   func() error { _, err := store.Verify(ctx, "nobody's"); return err },
+	} {
+		if err := read(); !errors.Is(err, pgagui.ErrUnknownThread) {
+			t.Errorf("%s of an unknown thread: error %v", name, err)
+		}
+	}
+}
