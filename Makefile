@@ -20,12 +20,22 @@ demo: ## Run the demo on a private PostgreSQL server
 	go run ./cmd/pgagui demo
 
 .PHONY: test
-test: ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
+test: oracle ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
 	$(WITH_SERVER) go test $(ARGS) ./...
 
 .PHONY: test-race
-test-race: ## Run all tests with the race detector
+test-race: oracle ## Run all tests with the race detector
 	$(WITH_SERVER) go test -race $(ARGS) ./...
+
+# Tests that ask the official client need Node; without it they are skipped, and say so.
+.PHONY: oracle
+oracle: ## Install the official client for the tests that ask it, where npm is there
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
+	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
+
+test/oracle/node_modules/.package-lock.json: test/oracle/package-lock.json
+	cd test/oracle && npm ci --no-audit --no-fund
+	@touch $@
 
 .PHONY: generate
 generate: ## Write the functions' migration and the Go code of the queries anew

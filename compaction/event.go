@@ -107,9 +107,12 @@ type event struct {
 	present fields
 }
 
-// scan reads the event that starts at the offset, an object, and checks all of it.
+// scan reads the event that starts at the offset, which must be an object, and checks all of it.
 func (e *event) scan(text []byte, at int) (int, bool) {
 	e.clear()
+	if at == len(text) || text[at] != '{' {
+		return at, false
+	}
 	return walkObject(text, at, func(key []byte, at int) (int, bool) {
 		end, ok := skipValue(text, at, 1)
 		if ok {

@@ -11,7 +11,7 @@
 //   - The state that a run was started with, input.state of RUN_STARTED, is the state from there on.
 //   - The spellings of the AG-UI proposals are read as well: STATE_DELTA with patch, STATE_SNAPSHOT with state, ACTIVITY with
 //     snapshot and patch, and plain strings in input.messages.
-//   - JSON stays as it was written. Strings are joined as JSON text, so two halves of an emoji become one character and a zero
+//   - JSON stays as it was written, but for white space. Strings are joined as JSON text, so two halves of an emoji become one character and a zero
 //     byte or a lone surrogate comes through; numbers keep their spelling, messages their unknown fields. Strings are decoded
 //     only to compare them.
 //   - Nothing is an error. An event is skipped, as if it were not there, when it is of an unknown type, when a field that the
@@ -71,11 +71,7 @@ func (f *Fold) Clone() *Fold {
 // Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect. The fold keeps no part of
 // the slice.
 func (f *Fold) Apply(event []byte) {
-	at := skipSpace(event, 0)
-	if at == len(event) || event[at] != '{' {
-		return
-	}
-	if end, ok := f.event.scan(event, at); ok && skipSpace(event, end) == len(event) {
+	if end, ok := f.event.scan(event, skipSpace(event, 0)); ok && skipSpace(event, end) == len(event) {
 		f.applyEvent(&f.event)
 	}
 	f.event.clear()

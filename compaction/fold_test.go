@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -383,12 +384,38 @@ func TestVersionsFollowChanges(t *testing.T) {
 		{callC, [2]int32{1, 2}},
 		{`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, [2]int32{1, 2}},
 		{`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"x"}`, [2]int32{1, 0}},
-		{snapshotOf(`{"content":"Hello\u0048ello", "role":"assistant", "id":"m"}`, `{"id":"c","role":"assistant"}`), [2]int32{1, 0}},
+		{`{"type":"TEXT_MESSAGE_END","messageId":"m","metadata":{"n":1}}`, [2]int32{0, 2}},
+		{snapshotOf(`{"content":"Hello\u0048ello", "metadata": {"n":1}, "role":"assistant", "id":"m"}`, `{"id":"c","role":"assistant"}`), [2]int32{1, 0}},
+		{snapshotOf(`{"content":"HelloHello","metadata":{"n":1.0},"role":"assistant","id":"m"}`, `{"id":"c","role":"assistant"}`), [2]int32{0, 2}},
 	} {
 		tag()
 		f.Apply([]byte(test.event))
 		if got := [2]int32{f.Messages()[0].Version, f.Messages()[1].Version}; got != test.want {
 			t.Errorf("after %s: versions %v, want %v", test.event, got, test.want)
+		}
+	}
+}
+
+// Results that are put in between move the messages behind them, which must be found all the same.
+func TestMessagesAreFoundBehindInsertedResults(t *testing.T) {
+	t.Parallel()
+	const count = 50
+	f := foldOf(t, callC)
+	for i := range count {
+		f.Apply(fmt.Appendf(nil, `{"type":"TOOL_CALL_START","toolCallId":"call-%d","toolCallName":"f","parentMessageId":"message-%d"}`, i, i))
+	}
+	for i := range count {
+		f.Apply(fmt.Appendf(nil, `{"type":"TOOL_CALL_RESULT","messageId":"result-%d","toolCallId":"c","content":""}`, i))
+		for j := range count {
+			f.Apply(fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"message-%d","delta":"x"}`, j))
+			f.Apply(fmt.Appendf(nil, `{"type":"TOOL_CALL_ARGS","toolCallId":"call-%d","delta":"y"}`, j))
+		}
+	}
+	for i, m := range f.Messages()[1+count:] {
+		want := fmt.Sprintf(`{"id":"message-%d","role":"assistant","toolCalls":[{"id":"call-%d","type":"function","function":{"name":"f","arguments":"%s"}}],"content":"%s"}`,
+			i, i, strings.Repeat("y", count), strings.Repeat("x", count))
+		if string(m.Body()) != want {
+			t.Fatalf("got %s\nwant %s", m.Body(), want)
 		}
 	}
 }

@@ -167,6 +167,19 @@ func TestDamagedSnapshots(t *testing.T) {
 	}
 }
 
+func TestBytesThatAreNoEventHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	f := New()
+	for _, text := range []string{``, ` `, `x`, `[]`, `{`, `{"type":"TEXT_MESSAGE_START","messageId":"m"`, textM + `x`, textM + textM, "\x00"} {
+		f.Apply([]byte(text))
+	}
+	wantMeaning(t, f, New())
+	f.Apply([]byte(" " + textM + "\n"))
+	if len(f.Messages()) != 1 {
+		t.Error("white space around an event matters")
+	}
+}
+
 func FuzzApply(f *testing.F) {
 	for seed, options := range allStreams {
 		for _, event := range compactiontest.Stream(uint64(seed), options) {

@@ -43,6 +43,23 @@ func TestScannerAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
+func TestStringsAreDecodedAndWritten(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ text, want string }{
+		{`plain`, "plain"}, {`\b\f\n\r\t\"\\\/`, "\b\f\n\r\t\"\\/"}, {`\u0000\u00e9\u65e5\uD83C\uDF89`, "\x00\u00e9\u65e5\U0001f389"},
+		{`\ud800`, "\xed\xa0\x80"}, {`\udfff\ud800x`, "\xed\xbf\xbf\xed\xa0\x80x"}, {`\ud800\ud83d\ude00`, "\xed\xa0\x80\U0001f600"}, {`\ud800\n`, "\xed\xa0\x80\n"}, {`한`, "한"},
+	} {
+		got := string(decodeString(nil, []byte(test.text)))
+		if got != test.want {
+			t.Errorf("%s decodes to %q, want %q", test.text, got, test.want)
+		}
+		again := quote(nil, got)
+		if !json.Valid(again) || string(decodeString(nil, again[1:len(again)-1])) != got {
+			t.Errorf("%s is written as %s, which is another string", test.text, again)
+		}
+	}
+}
+
 func FuzzScanner(f *testing.F) {
 	for _, text := range someTexts {
 		if len(text) < 1000 {

@@ -1,9 +1,13 @@
 package jobs_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +20,29 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+// compactedURL, when set, makes the test binary a compaction process that says so after each thread: one to be killed.
+const compactedURL = "PGAGUI_TEST_COMPACT"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(compactedURL); url != "" {
+		compactInThisProcess(url)
+		return
+	}
+	testdb.Main(m)
+}
+
+func compactInThisProcess(url string) {
+	pool, err := pgxpool.New(context.Background(), url)
+	if err == nil {
+		_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{
+			Workers: 2, Progress: func(done jobs.Compacted) { fmt.Println(done.Runs) },
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 func mustCompact(t *testing.T, pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Compacted {
 	t.Helper()
@@ -57,11 +83,14 @@ func appendRun(t *testing.T, store *pgagui.Store, threadID, runID, parentID stri
 	}
 }
 
-// message is a streamed message of some words.
+// message is a streamed message of some words, a token at a time, as models write.
 func message(id string, words int) []string {
+	vocabulary := strings.Fields("the a of to and in that it is was for on with as by at from plan trip day book hotel train city sea walk")
+	random := rand.New(rand.NewPCG(uint64(len(id)), uint64(id[len(id)-1])))
 	events := []string{fmt.Sprintf(`{"type":"TEXT_MESSAGE_START","messageId":%q}`, id)}
-	for i := range words {
-		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":"word-%x "}`, id, i*i*7919))
+	for range words {
+		word := vocabulary[random.IntN(len(vocabulary))]
+		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":" %s"}`, id, word))
 	}
 	return append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, id))
 }
@@ -276,35 +305,82 @@ func TestRunsInProgressAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A job that is cut off in the middle leaves nothing half done, and the next call goes on.
-func TestCompactionCutOffGoesOn(t *testing.T) {
+// A process that is killed in the middle leaves nothing half done, and the next one goes on.
+func TestAKilledJobLeavesNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url)
+	store := pgagui.New(pool, nil)
+	const threads = 60
+	for i := range threads {
+		appendRun(t, store, fmt.Sprint("t", i), "r1", "", message("m1", 60)...)
+		appendRun(t, store, fmt.Sprint("t", i), "r2", "r1", message("m2", 60)...)
+	}
+	waiting := func() int64 { return count(t, pool, `select count(*) from agui.run where log_bytes is null`) }
+	for kills := 0; waiting() > 0; kills++ {
+		before := waiting()
+		process := exec.Command(os.Args[0])
+		process.Env = append(os.Environ(), compactedURL+"="+url)
+		process.Stderr = os.Stderr
+		output, err := process.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// After some threads, while it is at work on the next ones.
+		lines := bufio.NewScanner(output)
+		for n := 0; n < 10 && lines.Scan(); n++ {
+		}
+		if err := process.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		process.Wait()
+		if waiting() >= before {
+			t.Fatalf("process %d compacted nothing", kills+1)
+		}
+		if half := count(t, pool, `
+			select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`); half != 0 {
+			t.Errorf("%d runs have a snapshot and are not marked as compacted", half)
+		}
+		checkSnapshots(t, pool, store)
+		if kills > threads {
+			t.Fatal("it never ends")
+		}
+	}
+}
+
+// So does one whose connection is lost.
+func TestALostConnectionLeavesNothingHalfDone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	for i := range 30 {
+	for i := range 10 {
 		appendRun(t, store, fmt.Sprint("t", i), "r1", "", message("m1", 60)...)
-		appendRun(t, store, fmt.Sprint("t", i), "r2", "", message("m2", 60)...)
 	}
-	for count(t, pool, `select count(*) from agui.run where log_bytes is null`) > 0 {
-		ctx, cancel := context.WithCancel(context.Background())
-		// The second thread of each call is cut off in its transaction: its connection is killed.
-		threads := 0
-		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2, Progress: func(jobs.Compacted) {
-			if threads++; threads == 2 {
-				killed := count(t, pool, `
-					select count(pg_terminate_backend(pid)) from pg_stat_activity
-					where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`)
-				if killed == 0 {
-					cancel()
-				}
-			}
-		}})
-		cancel()
-		if err == nil && count(t, pool, `select count(*) from agui.run where log_bytes is null`) > 0 {
-			t.Error("the job says that it is done, and it is not")
-		}
-		checkSnapshots(t, pool, store)
+	// The server ends the session while it writes the snapshot of a thread in the middle.
+	if _, err := pool.Exec(context.Background(), `
+		create function end_session() returns trigger language plpgsql as $$ begin
+			perform pg_terminate_backend(pg_backend_pid());
+			return new;
+		end $$;
+		create trigger end_session before insert on agui.snapshot for each row
+			when (new.thread_key = agui.thread_key('', 't5')) execute function end_session()`); err != nil {
+		t.Fatal(err)
 	}
+	done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
+	if err == nil || done.Runs != 9 {
+		t.Errorf("done: %+v, error %v, want 9 runs and the lost connection", done, err)
+	}
+	if _, err := pool.Exec(context.Background(), `drop function end_session() cascade`); err != nil {
+		t.Fatal(err)
+	}
+	checkSnapshots(t, pool, store)
+	if done := mustCompact(t, pool, jobs.CompactOptions{}); done.Runs != 1 {
+		t.Errorf("the next call compacted %d runs, want the one that was left", done.Runs)
+	}
+	checkSnapshots(t, pool, store)
 }
 
 // All snapshots together stay below the log that they stand for, and no read has to fold much more than it returns.

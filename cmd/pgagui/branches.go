@@ -15,7 +15,7 @@ func (p *program) branchesCommand() *cobra.Command {
 		Short: "List the branches of a thread",
 		Long: `Lists the branches of a thread: the runs that no other goes on from, with the length of their lineage and the run where they leave
 other branches. * marks the head, which a run follows when it names no parent.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.branches(command.Context(), store, arguments[0])

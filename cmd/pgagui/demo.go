@@ -1,5 +1,363 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"text/tabwriter"
+	"time"
 
-func (p *program) demoCommand() *cobra.Command { return &cobra.Command{Use: "demo"} }
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/testdata/recordings"
+)
+
+func (p *program) demoCommand() *cobra.Command {
+	var keep bool
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show what pgagui does, on a PostgreSQL server of its own",
+		Long: `Imports recorded conversations, branches one, compacts, restores and verifies, on a private PostgreSQL server that is gone afterwards.
+
+With --database-url or DATABASE_URL it uses that database instead: it installs the schema agui there, which stays, and keeps to a
+scope of its own.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.demo(command.Context(), keep) },
+	}
+	command.Flags().BoolVar(&keep, "keep", false, "keep the server until Enter is pressed, to try other commands on it")
+	return command
+}
+
+func (p *program) demo(ctx context.Context, keep bool) (err error) {
+	if p.databaseURL != "" {
+		p.scope = cmp.Or(p.scope, "pgagui-demo-"+strings.ToLower(rand.Text()[:6]))
+		fmt.Fprintf(p.out, "Your database: the schema agui is installed in it and stays, with the demo's threads in scope %q.\n", p.scope)
+	} else {
+		begin := time.Now()
+		server, startErr := cluster.Start(ctx, cluster.Options{})
+		if startErr != nil {
+			return &unavailableError{startErr}
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
+		p.databaseURL = server.URL("postgres")
+		fmt.Fprintf(p.out, "A private PostgreSQL server, up in %s. It is gone when the demo ends.\n", durationText(time.Since(begin)))
+	}
+	if err := schema.Up(ctx, p.databaseURL); err != nil {
+		return err
+	}
+	pool, err := p.connect(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+
+	show := demonstration{p: p, pool: pool, store: p.store(pool)}
+	for _, step := range []func(context.Context) error{
+		show.importRecordings, show.branch, show.compact, show.restore, show.verify, show.sizes,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	show.next(keep)
+	if keep {
+		p.waitForEnter(ctx)
+	}
+	return nil
+}
+
+// waitForEnter returns when Enter is pressed or ctx ends.
+func (p *program) waitForEnter(ctx context.Context) {
+	enter := make(chan struct{})
+	go func() {
+		// Without a terminal there is nobody to press it: then only a signal ends the demo.
+		if _, err := bufio.NewReader(p.in).ReadString('\n'); err == nil {
+			close(enter)
+		}
+	}()
+	select {
+	case <-enter:
+	case <-ctx.Done():
+	}
+}
+
+// demonstration is the demo once it has a database: each method is a step.
+type demonstration struct {
+	p     *program
+	pool  *pgxpool.Pool
+	store *pgagui.Store
+}
+
+// demoRecordings are the recordings to import. Others of the folder break the protocol, or hold the same as one of these.
+var demoRecordings = []string{"trip-to-lisbon.ndjson", "recipe-card.sse", "weather-tools.ndjson"}
+
+const demoThread = "trip-to-lisbon"
+
+func (d *demonstration) title(text string) {
+	fmt.Fprintf(d.p.out, "\n%s\n", text)
+}
+
+// table prints rows of cells that are separated by tabs, a little indented.
+func (d *demonstration) table(rows ...string) {
+	table := tabwriter.NewWriter(d.p.out, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, "  "+row)
+	}
+	table.Flush()
+}
+
+func (d *demonstration) importRecordings(ctx context.Context) error {
+	d.title("Import recorded AG-UI streams (pgagui import FILE…)")
+	var rows []string
+	for _, name := range demoRecordings {
+		done, err := d.importRecording(ctx, name)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s",
+			path.Base(name), countText(done.Runs, "run"), countText(done.Events, "event"), bytesText(done.Bytes), durationText(done.Duration)))
+	}
+	again, err := d.importRecording(ctx, demoRecordings[0])
+	if err != nil {
+		return err
+	}
+	d.table(append(rows, fmt.Sprintf("%s\tonce more:\t%s new, %s already there",
+		demoRecordings[0], thousands(again.New), thousands(again.AlreadyThere)))...)
+	return nil
+}
+
+func (d *demonstration) importRecording(ctx context.Context, name string) (imported, error) {
+	file, err := recordings.Files.Open(name)
+	if err != nil {
+		return imported{}, err
+	}
+	defer file.Close()
+	importer := newImporter(d.pool, d.p.scope, importOptions{})
+	err = importer.importFile(ctx, name, file)
+	return importer.result(), err
+}
+
+// branchEvents are a run that goes on from run-3, which waits for an approval: there the user says no, where in run-4 it was yes.
+var branchEvents = []json.RawMessage{
+	json.RawMessage(`{"type":"RUN_STARTED","threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","input":{"threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","messages":[{"id":"user-of-run-8","role":"user","content":"No, too dear. Anything under 100 a night?"}],"tools":[],"context":[],"forwardedProps":{},"resume":[{"interruptId":"book-hotel","status":"resolved","payload":{"approved":false}}]}}`),
+	json.RawMessage(`{"type":"TEXT_MESSAGE_START","messageId":"reply-cheaper","role":"assistant"}`),
+	json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"reply-cheaper","delta":"Not booked. "}`),
+	json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"reply-cheaper","delta":"Pensão Amarela has "}`),
+	json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"reply-cheaper","delta":"a room for 88."}`),
+	json.RawMessage(`{"type":"TEXT_MESSAGE_END","messageId":"reply-cheaper"}`),
+	json.RawMessage(`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/budget/perNight","value":100}]}`),
+	json.RawMessage(`{"type":"RUN_FINISHED","threadId":"trip-to-lisbon","runId":"run-8"}`),
+}
+
+func (d *demonstration) branch(ctx context.Context) error {
+	d.title(`Branch: go back to run-3 and say no (Store.Append, RUN_STARTED with "parentRunId":"run-3")`)
+	seq, err := d.store.Append(ctx, demoThread, "run-8", branchEvents, pgagui.AfterSeq(0))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.p.out, "  run-8 is in the log up to seq %d; nothing that was there has changed (pgagui log %s --graph)\n\n", seq, demoThread)
+	runs, err := readLog(ctx, d.pool, d.p.scope, demoThread)
+	if err != nil {
+		return err
+	}
+	var picture strings.Builder
+	if err := writeGraph(&picture, runs, isTerminal(d.p.out)); err != nil {
+		return err
+	}
+	for line := range strings.Lines(picture.String()) {
+		fmt.Fprint(d.p.out, "  ", line)
+	}
+	return nil
+}
+
+func (d *demonstration) compact(ctx context.Context) error {
+	d.title("Compact: fold ended runs into snapshots (pgagui compact)")
+	done, err := jobs.Compact(ctx, d.pool, jobs.CompactOptions{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.p.out, "  %s folded, %s kept, in %s\n", countText(done.Runs, "run"), countText(done.Snapshots, "snapshot"), durationText(done.Duration))
+	return nil
+}
+
+func (d *demonstration) restore(ctx context.Context) error {
+	d.title("Restore two branches, and the moment before they parted (pgagui restore THREAD --run RUN)")
+	for _, runID := range []string{"run-3", "run-4", "run-8"} {
+		if err := d.restoreRun(ctx, runID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demonstration) restoreRun(ctx context.Context, runID string) error {
+	begin := time.Now()
+	restored, err := d.store.Restore(ctx, demoThread, pgagui.At{RunID: runID})
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	lineage, err := d.store.Lineage(ctx, demoThread, runID)
+	if err != nil {
+		return err
+	}
+	var events, eventBytes int64
+	for _, run := range lineage {
+		for event, err := range d.store.RunEvents(ctx, demoThread, run, 0) {
+			if err != nil {
+				return err
+			}
+			events++
+			eventBytes += int64(len(event.Payload))
+		}
+	}
+	fmt.Fprintf(d.p.out, "  %s: %s in %s and %s, instead of %s in %s\n", runID, countText(len(restored.Messages), "message"),
+		bytesText(int64(len(restored.Document))), durationText(took), countText(events, "event"), bytesText(eventBytes))
+	d.table(view(restored)...)
+	return nil
+}
+
+// demoWidth is how many characters of a text are shown.
+const demoWidth = 90
+
+// view is a restored conversation for people: its last words, the state, what waits for an answer.
+func view(restored *pgagui.Restored) []string {
+	const lastMessages = 2
+	var rows []string
+	for _, raw := range restored.Messages {
+		var message struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if json.Unmarshal(raw, &message) != nil || message.Role != "user" && message.Role != "assistant" {
+			continue
+		}
+		if text := textOf(message.Content); text != "" {
+			rows = append(rows, "  "+message.Role+"\t"+shorten(text, demoWidth))
+		}
+	}
+	rows = rows[max(0, len(rows)-lastMessages):]
+	rows = append(rows, "  state\t"+stateView(restored.State))
+	for _, raw := range restored.Interrupts {
+		var interrupt struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(raw, &interrupt) == nil {
+			rows = append(rows, "  waits for\t"+shorten(interrupt.Reason+": "+interrupt.Message, demoWidth))
+		}
+	}
+	return rows
+}
+
+// stateView says what the state of the trip has of money and bookings, where its branches differ.
+func stateView(state json.RawMessage) string {
+	var trip struct {
+		Budget struct {
+			Total, Spent, PerNight int
+			Currency               string
+		}
+		Bookings []struct{ Hotel, Code string }
+	}
+	if json.Unmarshal(state, &trip) != nil {
+		return shorten(string(state), demoWidth)
+	}
+	text := fmt.Sprintf("spent %d of %d %s", trip.Budget.Spent, trip.Budget.Total, trip.Budget.Currency)
+	if trip.Budget.PerNight > 0 {
+		text += fmt.Sprintf(", at most %d a night", trip.Budget.PerNight)
+	}
+	if len(trip.Bookings) == 0 {
+		return text + ", nothing booked"
+	}
+	for _, booking := range trip.Bookings {
+		text += fmt.Sprintf(", booked %s (%s)", booking.Hotel, booking.Code)
+	}
+	return text
+}
+
+func (d *demonstration) verify(ctx context.Context) error {
+	d.title("Verify: every snapshot against a fold of its raw events (pgagui verify)")
+	var threads, problems int
+	for threadID, err := range d.store.Threads(ctx) {
+		if err != nil {
+			return err
+		}
+		found, err := d.store.Verify(ctx, threadID)
+		if err != nil {
+			return err
+		}
+		threads++
+		for _, problem := range found {
+			problems++
+			if err := d.p.printProblem(threadID, problem); err != nil {
+				return err
+			}
+		}
+	}
+	if problems > 0 {
+		return errProblems
+	}
+	fmt.Fprintf(d.p.out, "  %s, no problem\n", countText(threads, "thread"))
+	return nil
+}
+
+func (d *demonstration) sizes(ctx context.Context) error {
+	d.title("What it takes")
+	var events, raw, stored, snapshots int64
+	err := d.pool.QueryRow(ctx, `
+		with mine as (
+		    select thread_key from agui.thread where scope = $1
+		)
+		select
+		    (select sum(n) from agui.batch join mine using (thread_key)),
+		    (select sum(octet_length(element.value::text))
+		     from agui.batch join mine using (thread_key) cross join json_array_elements(batch.events) as element),
+		    (select sum(pg_column_size(batch.*)) from agui.batch join mine using (thread_key)),
+		    (select sum(pg_column_size(snapshot.*)) from agui.snapshot join mine using (thread_key))
+		    + (select sum(pg_column_size(message.*)) from agui.message join mine using (thread_key))`, d.p.scope).
+		Scan(&events, &raw, &stored, &snapshots)
+	if err != nil {
+		return err
+	}
+	share := func(bytes int64) string { return fmt.Sprintf("%d %%", (bytes*100+raw/2)/raw) }
+	d.table(
+		fmt.Sprintf("raw events\t%s\t%s", bytesText(raw), countText(events, "event")),
+		fmt.Sprintf("the log as stored\t%s\t%s", bytesText(stored), share(stored)),
+		fmt.Sprintf("snapshots with their messages\t%s\t%s", bytesText(snapshots), share(snapshots)),
+	)
+	return nil
+}
+
+func (d *demonstration) next(keep bool) {
+	d.title("Try next")
+	if keep {
+		scope := ""
+		if d.p.scope != "" {
+			scope = " --scope " + d.p.scope
+		}
+		d.table(
+			"export DATABASE_URL='"+d.p.databaseURL+"'",
+			"pgagui log "+demoThread+" --graph"+scope,
+			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,
+			`psql "$DATABASE_URL" -c "select type, count(*) from agui.event group by type"`,
+		)
+		fmt.Fprint(d.p.out, "\nEnter or Ctrl-C ends the demo. ")
+		return
+	}
+	d.table(
+		"pgagui demo --keep\tto look around in this database",
+		"pgagui migrate up --database-url postgres://…\tto begin with your own",
+		"pgagui import chat.ndjson --database-url postgres://…\tand your own streams",
+	)
+}

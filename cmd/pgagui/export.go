@@ -21,7 +21,7 @@ func (p *program) exportCommand() *cobra.Command {
 they began, so that import can read them again.
 
 An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event instead of a line end.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.export(command.Context(), store, arguments[0], runID, null)

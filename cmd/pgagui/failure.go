@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,7 +33,7 @@ const exitCodesText = `pgagui ends with one of these codes:
     0   done
     1   verify found problems
     2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
-    3   bad input: a file that cannot be read, or an event in it that cannot be used; the message begins with file:line
+    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used; then the message begins with file:line
     4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
     5   no database to work on: not reachable, without the schema agui, or with another version of it than this program's
   130   interrupted (Ctrl-C)
@@ -76,6 +78,7 @@ func exitCode(err error) int {
 		refusal     *pgagui.Error
 		line        *eventfile.Error
 		file        *fs.PathError
+		network     net.Error
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -87,12 +90,10 @@ func exitCode(err error) int {
 	case errors.As(err, &refusal):
 		return exitRefused
 	case errors.As(err, &unavailable), errors.As(err, &connect), hasNoSchema(err), isUnfit(err),
-		pgconn.SafeToRetry(err), pgconn.Timeout(err):
+		errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
 		return exitUnavailable
 	case errors.As(err, &server) && isLost(server):
 		return exitUnavailable
-	case errors.As(err, &server):
-		return exitRefused
 	case errors.As(err, &line), errors.As(err, &file):
 		return exitInput
 	default:
@@ -149,7 +150,7 @@ func explain(err error) string {
 	)
 	switch {
 	case errors.As(err, &usage):
-		return fmt.Sprintf("%s (see: %s --help)", usage.problem, usage.command)
+		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.problem), usage.command)
 	case errors.As(err, &refusal):
 		if refusal.Hint == "" {
 			return err.Error()
@@ -166,7 +167,8 @@ func explain(err error) string {
 	}
 }
 
-// oneLine joins the lines of a text; indented ones go on with the sentence, others begin a new one.
+// oneLine joins the lines of a text; indented ones go on with the sentence.
 func oneLine(text string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(strings.ReplaceAll(text, "\n\t", " "), "\n", "; ")), " ")
+	text = strings.NewReplacer(":\n\t", ": ", "?\n\t", "? ", "\n\t", ", ", "\n\n", "; ", "\n", "; ").Replace(strings.TrimSpace(text))
+	return strings.Join(strings.Fields(text), " ")
 }

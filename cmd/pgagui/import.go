@@ -61,7 +61,7 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 	result := importer.result()
 	if p.json {
 		err = p.printJSON(result)
-	} else {
+	} else if failure == nil || result.Events > 0 {
 		_, err = fmt.Fprintln(p.out, result)
 	}
 	if failure != nil {

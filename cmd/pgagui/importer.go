@@ -144,7 +144,10 @@ func (i *importer) add(ctx context.Context, event eventfile.Event) error {
 	}
 	run.pending = append(run.pending, event)
 	run.pendingBytes += len(event.Raw)
-	run.ended = run.ended || kind == "RUN_FINISHED" || kind == "RUN_ERROR"
+	if kind == "RUN_FINISHED" || kind == "RUN_ERROR" {
+		run.ended = true
+		return i.send(ctx) // whatever is wrong with the rest of the file, this run is complete
+	}
 	return nil
 }
 
@@ -168,7 +171,7 @@ func (i *importer) beginRun(ctx context.Context, event eventfile.Event, kind str
 		    and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
 		group by run.status`, i.scope, run.threadID, run.runID).Scan(&run.status, &run.stored)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return i.badInput(event.Line, err)
+		return err
 	}
 	i.run = run
 	return nil
@@ -247,7 +250,7 @@ func (i *importer) endRun(ctx context.Context, cutOff string) error {
 		i.onNotice(name + " has no end and stays in progress")
 	default:
 		if _, err := i.store.Abandon(ctx, run.threadID, run.runID, cutOff); err != nil {
-			return i.badInput(run.line, err)
+			return err
 		}
 		i.done.Closed++
 		i.onNotice(name + " has no end: closed as failed (" + cutOff + ")")
@@ -261,22 +264,23 @@ func (i *importer) badInput(line int, err error) error {
 
 var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
 
-// refused finds the line of the event that the database did not take.
+// refused names the line of the event that the database did not take. An error that is no refusal stays as it is.
 func (i *importer) refused(err error) error {
+	var refusal *pgagui.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
 	run := i.run
 	// Where no event is named, it is the first one that the log does not have.
 	position := max(0, run.stored-run.sent)
-	var refusal *pgagui.Error
-	if errors.As(err, &refusal) {
-		if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
-			position, _ = strconv.ParseInt(match[1], 10, 64)
-			position--
-		}
-		if errors.Is(err, pgagui.ErrConflictingRepeat) {
-			refusal.Hint = "Was the run imported when this file was shorter (it was closed then, --leave-open does not), or is this another " +
-				"conversation with the same ids (give it a --scope)?"
-		}
+	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
+		position, _ = strconv.ParseInt(match[1], 10, 64)
+		position--
 	}
 	position = min(position, int64(len(run.pending)-1))
+	if errors.Is(err, pgagui.ErrConflictingRepeat) {
+		refusal.Hint = "Was the run imported when this file was shorter (it was closed then, --leave-open does not), or is this another " +
+			"conversation with the same ids (give it a --scope)?"
+	}
 	return i.badInput(run.pending[position].Line, err)
 }

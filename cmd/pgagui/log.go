@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,7 @@ func (p *program) logCommand() *cobra.Command {
 		Short: "Show the runs of a thread, as a table or a tree",
 		Long: `Shows the runs of a thread: which run each follows, how it ended, its events (their seqs; runs side by side interleave), and
 what the user asked, where RUN_STARTED has it. * marks the head, which a run follows when it names no parent.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			pool, err := p.connect(command.Context(), 1)
 			if err != nil {
@@ -52,7 +53,7 @@ func (p *program) log(ctx context.Context, pool *pgxpool.Pool, threadID string, 
 	case p.json:
 		return p.printJSON(runs)
 	case drawGraph:
-		return p.printGraph(runs)
+		return writeGraph(p.out, runs, isTerminal(p.out))
 	default:
 		return p.printTable(logTable(runs))
 	}
@@ -145,7 +146,7 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, " ")
 }
 
-func (p *program) printGraph(runs []loggedRun) error {
+func writeGraph(out io.Writer, runs []loggedRun, color bool) error {
 	nodes := make([]graph.Run, len(runs))
 	for i, run := range runs {
 		nodes[i] = graph.Run{ID: run.ID, Parent: run.Parent, Label: shorten(run.Input, 60)}
@@ -156,7 +157,7 @@ func (p *program) printGraph(runs []loggedRun) error {
 			nodes[i].Marks = append(nodes[i].Marks, string(run.Status))
 		}
 	}
-	return graph.Write(p.out, nodes, graph.Options{Color: isTerminal(p.out)})
+	return graph.Write(out, nodes, graph.Options{Color: color})
 }
 
 func logTable(runs []loggedRun) [][]string {
@@ -173,7 +174,7 @@ func logTable(runs []loggedRun) [][]string {
 
 // shorten makes one line of a text, of so many characters at most.
 func shorten(text string, most int) string {
-	characters := []rune(oneLine(text))
+	characters := []rune(strings.Join(strings.Fields(text), " "))
 	if len(characters) > most {
 		return string(characters[:most-1]) + "…"
 	}

@@ -19,7 +19,7 @@ func (p *program) restoreCommand() *cobra.Command {
 all that a UI needs to show the conversation again. On a terminal it is indented, else in one line.`,
 		Example: `  pgagui restore trip-to-lisbon
   pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state`,
-		Args: cobra.ExactArgs(1),
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if command.Flags().Changed("at") && at.Seq < 1 {
 				return &usageError{problem: "--at must be 1 or more: the first event of a thread has seq 1", command: command.CommandPath()}

@@ -125,3 +125,11 @@ func (p *program) withStore(ctx context.Context, work func(*pgagui.Store) error)
 func (p *program) store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.scope})
 }
+
+// oneThread requires a single argument, the thread.
+func oneThread(_ *cobra.Command, arguments []string) error {
+	if len(arguments) != 1 {
+		return fmt.Errorf("name one thread, not %d", len(arguments))
+	}
+	return nil
+}

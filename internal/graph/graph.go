@@ -1,13 +1,13 @@
 // Package graph draws the runs of a thread as a tree for the terminal, as git log --graph draws commits: the newest run
 // first, one lane for each branch. Where a branch began, its lane joins the one of the run that it forked from.
 //
-//	* run6 (head)
-//	* run5
-//	| * run4
-//	| * run3
-//	|/
-//	* run2
-//	* run1
+//   - run6 (head)
+//   - run5
+//     | * run4
+//     | * run3
+//     |/
+//   - run2
+//   - run1
 package graph
 
 import (
@@ -24,7 +24,7 @@ import (
 type Run struct {
 	ID string
 	// Parent is the ID of the run that this one follows; empty for a root. A parent that is not among the runs that are drawn
-	// lies below the picture: its lane goes on to the lower edge.
+	// lies below the picture: its lane ends at the lower edge in a colon.
 	Parent string
 	// Marks stand in parentheses after the ID, for instance "head".
 	Marks []string
@@ -51,6 +51,7 @@ func Write(w io.Writer, runs []Run, options Options) error {
 		p.writeRun(at, run)
 		p.follow(at, parents[number])
 	}
+	p.writeLowerEdge()
 	return p.out.Flush()
 }
 
@@ -190,6 +191,18 @@ func (p *picture) moveUp(removed int) {
 		p.put(2*at-1, '/', p.lanes[at].color)
 	}
 	p.lanes = slices.Delete(p.lanes, removed, removed+1)
+}
+
+// writeLowerEdge ends the lanes that lead to runs below the picture.
+func (p *picture) writeLowerEdge() {
+	if len(p.lanes) == 0 {
+		return
+	}
+	p.startRow(len(p.lanes))
+	for at := range p.lanes {
+		p.row[2*at].character = ':'
+	}
+	p.writeRow()
 }
 
 // glyph is a character of a row, in the color of its lane.

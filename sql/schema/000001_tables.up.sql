@@ -101,17 +101,8 @@ create table agui.batch (
     constraint batch_is_not_empty check (first_seq > 0 and n > 0)
 );
 
--- A batch of the usual size stays in its row, compressed, so that a thread is read in one range scan.
-alter table agui.batch set (toast_tuple_target = 8160);
-
--- lz4 compresses several times faster than pglz; servers built without it keep their default.
-do $$
-begin
-    if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
-        alter table agui.batch alter column events set compression lz4;
-    end if;
-end
-$$;
+-- Compressed from 2 KB on, and in its row as long as that fits into a page, so that a thread is read in one range scan.
+alter table agui.batch alter column events set storage main;
 
 comment on table agui.batch is
     'The log: a row holds the events of one append call. Rows are never changed and never deleted by hand: triggers refuse it.';
@@ -160,3 +151,14 @@ comment on column agui.snapshot.state is 'The state that the agent and its UI sh
 comment on column agui.snapshot.interrupts is 'The interrupts that wait for an answer, as a JSON array.';
 comment on column agui.snapshot.lanes is
     'Chunk streams (TEXT_MESSAGE_CHUNK, …) that are open at through_seq, so that the fold can go on between two chunks; null: none.';
+
+-- lz4 compresses several times faster than pglz; servers built without it keep their default.
+do $$
+begin
+    if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
+        alter table agui.batch alter column events set compression lz4;
+        alter table agui.message alter column body set compression lz4;
+        alter table agui.snapshot alter column state set compression lz4;
+    end if;
+end
+$$;

@@ -487,7 +487,10 @@ begin
     select
         count(*),
         min(position) filter (where json_typeof(value) <> 'object'),
-        min(position) filter (where agui.json_too_deep(value::text, max_depth))
+        -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
+        min(position) filter (
+            where case when octet_length(value::text) > 2 * max_depth then agui.json_too_deep(value::text, max_depth) end
+        )
     into found.n, bad_at, deep_at
     from json_array_elements(events) with ordinality as element (value, position);
 
@@ -582,9 +585,8 @@ as $$
 declare
     brackets text;
 begin
-    -- Depth takes brackets: most documents have too few, and the first test says so without taking them apart.
-    if length(document) < 2 * max_depth
-        or length(document) - length(translate(document, '[{', '')) <= max_depth then
+    -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
+    if length(document) - length(translate(document, '[{', '')) <= max_depth then
         return false;
     end if;
 
@@ -959,19 +961,14 @@ comment on function agui.fold_base(uuid, int, bigint, int[]) is
 revoke execute on function agui.fold_base(uuid, int, bigint, int[]) from public;
 
 -- sql/functions/fold/fold_chunk.sql
--- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on
--- with it. Where the client throws, the chunk is refused and nothing changes.
+-- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
+-- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
 create or replace function agui.fold_chunk(
     inout lanes jsonb,
     in kind text,
     inout id text,
     in owner text,
-    in role text,
-    in name text,
-    in tool_call_name text,
-    in parent_message_id text,
-    out opens boolean,
-    out is_refused boolean
+    out goes_on boolean
 )
 language plpgsql
 immutable
@@ -983,62 +980,36 @@ declare
     stream     jsonb;
     candidates int := 0;
 begin
-    opens := false;
-    is_refused := false;
-
-    -- The stream that the chunk goes on with: the one with its id, else that of the lane it names, else the main agent's, else
-    -- the only one of its kind.
     for lane in select value from jsonb_array_elements(lanes) loop
         continue when lane ->> 'kind' <> kind;
         if id is not null then
             stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);
         elsif owner is not null then
             stream := coalesce(stream, case when lane -> 'lane' = owner::jsonb then lane end);
-        elsif stream is null or jsonb_typeof(stream -> 'lane') = 'string' then
+        elsif lane -> 'lane' = 'null' then
             stream := lane;
+            exit;
+        else
             candidates := candidates + 1;
+            stream := case when candidates = 1 then lane end;
         end if;
     end loop;
-    if candidates > 1 and jsonb_typeof(stream -> 'lane') = 'string' then
-        is_refused := true;
-        return;
-    end if;
 
-    if stream is not null then
-        is_refused :=
-            owner::jsonb <> stream -> 'lane'
-            or kind = 'text' and role is not null and role::jsonb is distinct from stream -> 'role'
-            or kind = 'text' and name is not null and name::jsonb is distinct from stream -> 'name'
-            or kind = 'tool' and tool_call_name is not null and tool_call_name::jsonb is distinct from stream -> 'toolCallName'
-            or kind = 'tool' and parent_message_id is not null and parent_message_id::jsonb is distinct from stream -> 'parentMessageId';
-        is_refused := coalesce(is_refused, false);
+    goes_on := stream is not null;
+    if goes_on then
         id := agui.json_string_token((stream -> 'id')::text);
-        return;
+    elsif id is not null then
+        lanes := coalesce(agui.fold_close_lane(lanes, owner), '[]')
+            || jsonb_build_object('lane', owner::jsonb, 'kind', kind, 'id', id::jsonb);
     end if;
-
-    if id is null or kind = 'tool' and tool_call_name is null then
-        is_refused := true;
-        return;
-    end if;
-
-    opens := true;
-    stream := jsonb_build_object('lane', owner::jsonb, 'kind', kind, 'id', id::jsonb) || jsonb_strip_nulls(
-        case kind
-            when 'text' then jsonb_build_object('role', coalesce(role, '"assistant"')::jsonb, 'name', name::jsonb)
-            when 'tool' then jsonb_build_object('toolCallName', tool_call_name::jsonb, 'parentMessageId', parent_message_id::jsonb)
-            else '{}'
-        end
-    );
-    lanes := agui.fold_close_lane(lanes, owner);
-    lanes := coalesce(lanes, '[]') || stream;
 end
 $function$;
 
-comment on function agui.fold_chunk(jsonb, text, text, text, text, text, text, text) is
-    'The open lanes after a chunk, the id of the message or tool call that it belongs to, and whether it opens it. Strings are JSON '
-    'strings of guarded text, null when the chunk does not say.';
+comment on function agui.fold_chunk(jsonb, text, text, text) is
+    'The id that a chunk is for, whether it goes on with an open stream, and the lanes that are open after it. No id: it is for none. '
+    'Ids and owner are JSON strings of guarded text, null when the chunk does not say.';
 
-revoke execute on function agui.fold_chunk(jsonb, text, text, text, text, text, text, text) from public;
+revoke execute on function agui.fold_chunk(jsonb, text, text, text) from public;
 
 -- sql/functions/fold/fold_chunk_has_content.sql
 create or replace function agui.fold_chunk_has_content(event json)
@@ -1048,31 +1019,27 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    type constant text := event ->> 'type';
 begin
     return exists (
         select
         from json_each(event) as member
-        where case member.key
-            when 'type' then false
-            when 'timestamp' then false
-            when 'metadata' then json_typeof(member.value) <> 'null'
-            when 'subagentRunId' then json_typeof(member.value) = 'null'
-            when 'delta' then json_typeof(member.value) <> 'null'
-            when 'messageId' then event ->> 'type' = 'TOOL_CALL_CHUNK'
-            when 'role' then event ->> 'type' <> 'TEXT_MESSAGE_CHUNK'
-            when 'name' then event ->> 'type' <> 'TEXT_MESSAGE_CHUNK'
-            when 'toolCallId' then event ->> 'type' <> 'TOOL_CALL_CHUNK'
-            when 'toolCallName' then event ->> 'type' <> 'TOOL_CALL_CHUNK'
-            when 'parentMessageId' then event ->> 'type' <> 'TOOL_CALL_CHUNK'
-            else true
+        where case
+            when member.key in ('type', 'timestamp') then false
+            when member.key = 'delta' then json_typeof(member.value) <> 'null'
+            when member.key = 'subagentRunId' then json_typeof(member.value) = 'null'
+            when type = 'TEXT_MESSAGE_CHUNK' then member.key not in ('messageId', 'role', 'name')
+            when type = 'TOOL_CALL_CHUNK' then member.key not in ('toolCallId', 'toolCallName', 'parentMessageId')
+            else member.key <> 'messageId'
         end
     );
 end
 $function$;
 
 comment on function agui.fold_chunk_has_content(json) is
-    'Whether a chunk (guarded) that goes on with an open stream stands for a content event: when it has a delta, or anything that the '
-    'client hands on in an empty one (metadata, a rawEvent, fields that it does not know).';
+    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything else that '
+    'the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
 
 revoke execute on function agui.fold_chunk_has_content(json) from public;
 
@@ -1134,10 +1101,11 @@ declare
     texts      text[];     -- an untouched node; null once it is taken apart into the parts that follow
     heads      text[];     -- an object of the other members
     contents   text[];     -- content of a message, arguments of a call; where pieces follow, what they are added to
-    insides    text[];     -- toolCalls of a message, activityType of an activity, function of a call without its arguments
+    insides    text[];     -- toolCalls of a message, function of a call without its arguments
     documents  jsonb[];    -- content of an activity that was patched
     parents    int[];      -- of a tool call the node of its message; null: a message
     following  int[];      -- of a message the node of the next message
+    same_as    int[];      -- of a message that is another one too, at a second place: the node of that
     first_node int;
     last_node  int;
     linked     int;        -- messages up to this node have their place
@@ -1183,6 +1151,7 @@ declare
 
     -- What it does.
     key          text;
+    calls        text;
     node         int;      -- the first node that has the id
     touched      int;      -- the node that it changes
     part         record;
@@ -1308,54 +1277,57 @@ begin
                 end case;
 
             when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
+                id := event.id;
                 delta := event.delta;
                 metadata := event.metadata;
-                continue when left(event.id, 1) <> '"'
+                continue when left(id, 1) <> '"'
                     or left(delta, 1) <> '"'
                     or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"'
-                    or left(event.role, 1) <> '"'
-                    or left(event.name, 1) <> '"'
-                    or left(event.tool_call_name, 1) <> '"'
-                    or left(event.parent_message_id, 1) <> '"';
+                    or left(event.owner, 1) <> '"';
 
-                chunk := agui.fold_chunk(
-                    lanes,
-                    case action when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
-                    agui.json_string_token(event.id),
-                    event.owner,
-                    event.role,
-                    event.name,
-                    event.tool_call_name,
-                    event.parent_message_id
-                );
-                continue when chunk.is_refused;
+                case action
+                    when 'TEXT_MESSAGE_CHUNK' then
+                        continue when left(event.role, 1) <> '"' or left(event.name, 1) <> '"';
+                        action := 'TEXT_MESSAGE_CONTENT';
+                        chunk := agui.fold_chunk(lanes, 'text', agui.json_string_token(id), event.owner);
+                    when 'TOOL_CALL_CHUNK' then
+                        continue when left(event.tool_call_name, 1) <> '"' or left(event.parent_message_id, 1) <> '"';
+                        action := 'TOOL_CALL_ARGS';
+                        chunk := agui.fold_chunk(lanes, 'tool', agui.json_string_token(id), event.owner);
+                        continue when event.tool_call_name is null and not chunk.goes_on;
+                    else
+                        action := 'REASONING_MESSAGE_CONTENT';
+                        chunk := agui.fold_chunk(lanes, 'reasoning', agui.json_string_token(id), event.owner);
+                end case;
+
+                continue when chunk.id is null;
                 lanes := chunk.lanes;
                 id := chunk.id;
-                action := case action
-                    when 'TEXT_MESSAGE_CHUNK' then 'TEXT_MESSAGE_CONTENT'
-                    when 'TOOL_CALL_CHUNK' then 'TOOL_CALL_ARGS'
-                    else 'REASONING_MESSAGE_CONTENT'
-                end;
-                if chunk.opens then
+                if chunk.goes_on then
+                    continue when delta is null and not agui.fold_chunk_has_content(event.raw);
+                else
                     next_action := case when delta is not null or event.raw -> 'rawEvent' is not null then action end;
                     action := case action
                         when 'TEXT_MESSAGE_CONTENT' then 'TEXT_MESSAGE_START'
                         when 'TOOL_CALL_ARGS' then 'TOOL_CALL_START'
                         else 'REASONING_MESSAGE_START'
                     end;
-                else
-                    continue when delta is null and not agui.fold_chunk_has_content(event.raw);
                 end if;
                 delta := coalesce(delta, '""');
 
             when action = 'STATE_DELTA' then
                 closes := 'own';
-                patch := coalesce(nullif((event.raw -> 'delta')::text, 'null'), (event.raw -> 'patch')::text);
-                continue when patch is null
+                delta := nullif((event.raw -> 'delta')::text, 'null');
+                patch := nullif((event.raw -> 'patch')::text, 'null');
+                continue when coalesce(delta, patch) is null
+                    or left(delta, 1) <> '['
                     or left(patch, 1) not in ('[', '{')
-                    or left((event.raw -> 'delta')::text, 1) not in ('[', 'n')
                     or left(event.owner, 1) <> '"';
+                patch := case
+                    when delta is not null then delta
+                    when left(patch, 1) = '{' then '[' || patch || ']'
+                    else patch
+                end;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
@@ -1366,31 +1338,35 @@ begin
                 id := event.id;
                 metadata := event.metadata;
                 activity_type := event.raw -> 'activityType';
-                content := nullif((event.raw -> case action when 'ACTIVITY' then 'snapshot' else 'content' end)::text, 'null');
                 patch := nullif((event.raw -> 'patch')::text, 'null');
-                replaces := coalesce(nullif((event.raw -> 'replace')::text, 'null'), 'true') <> 'false';
+                replaces := true;
                 continue when id is null
                     or left(id, 1) <> '"'
-                    or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"'
                     or activity_type is null
-                    or left(activity_type, 1) <> '"';
+                    or left(activity_type, 1) <> '"'
+                    or left(metadata, 1) <> '{';
                 id := agui.json_string_token(id);
 
                 case action
                     when 'ACTIVITY_SNAPSHOT' then
+                        content := event.raw -> 'content';
                         continue when content is null
                             or left(content, 1) <> '{'
-                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null');
+                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null')
+                            or left(event.owner, 1) <> '"';
+                        replaces := (event.raw -> 'replace')::text is distinct from 'false';
                     when 'ACTIVITY_DELTA' then
                         patch := coalesce(patch, '[]');
-                        continue when left(patch, 1) not in ('[', '{');
                     else
+                        content := nullif((event.raw -> 'snapshot')::text, 'null');
                         continue when coalesce(content, patch) is null
                             or left(content, 1) <> '{'
-                            or left(patch, 1) not in ('[', '{');
-                        replaces := true;
-                        action := case when content is not null then 'ACTIVITY_SNAPSHOT' else 'ACTIVITY_DELTA' end;
+                            or left(patch, 1) not in ('[', '{')
+                            or left(event.owner, 1) <> '"';
+                        if left(patch, 1) = '{' then
+                            patch := '[' || patch || ']';
+                        end if;
+                        action := case when content is null then 'ACTIVITY_DELTA' else 'ACTIVITY_SNAPSHOT' end;
                         next_action := case when content is not null and patch is not null then 'ACTIVITY_DELTA' end;
                 end case;
 
@@ -1406,16 +1382,28 @@ begin
 
             when action = 'RUN_STARTED' then
                 closes := 'all';
-                inputs := agui.fold_inputs(event.raw -> 'input');
-                continue when inputs is null;
-                input_no := 0;
+                content := nullif((event.raw -> 'input')::text, 'null');
+                continue when left(content, 1) <> '{';
+                inputs := '{}';
+                if content is not null then
+                    continue when json_typeof(content::json -> 'messages') not in ('array', 'null');
+                    if json_typeof(content::json -> 'messages') = 'array' then
+                        inputs := agui.fold_message_list(content::json -> 'messages');
+                    end if;
+                end if;
+                content := content::json -> 'state';
                 action := 'INPUT_STATE';
+                input_no := 0;
                 next_action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
 
             when action = 'RUN_FINISHED' then
                 closes := 'all';
-                content := agui.fold_interrupts(event.raw);
-                continue when content is null;
+                if json_typeof(event.raw -> 'outcome') = 'object' and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.raw -> 'outcome' -> 'interrupts') is distinct from 'array';
+                    content := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
+                else
+                    content := '[]';
+                end if;
 
             when action = 'RUN_ERROR' then
                 closes := 'all';
@@ -1424,11 +1412,6 @@ begin
             when action = 'MESSAGES_SNAPSHOT' then
                 closes := 'all';
                 continue when json_typeof(event.raw -> 'messages') is distinct from 'array' or left(event.metadata, 1) <> '{';
-                continue when exists (
-                    select
-                    from json_array_elements(event.raw -> 'messages') as message
-                    where json_typeof(message.value) <> 'object'
-                );
 
             when action = 'REASONING_ENCRYPTED_VALUE' then
                 id := event.raw -> 'entityId';
@@ -1437,7 +1420,7 @@ begin
                     or left(id, 1) <> '"'
                     or content is null
                     or left(content, 1) <> '"'
-                    or json_typeof(event.raw -> 'subtype') is distinct from 'string';
+                    or json_typeof(event.raw -> 'subtype') not in ('string', 'null');
                 id := agui.json_string_token(id);
                 if event.raw ->> 'subtype' = 'tool-call' then
                     action := 'TOOL_CALL_ENCRYPTED_VALUE';
@@ -1453,37 +1436,53 @@ begin
             lanes := case closes when 'own' then agui.fold_close_lane(lanes, event.owner) end;
         end if;
 
-        -- Load what the fold starts from: messages only, their tool calls when an event needs them.
-
-        if not is_loaded then
-            keys := agui.fold_keys(result.message_ids, result.bodies);
-            numbers := result.message_nos;
-            roles := result.roles;
-            texts := result.bodies;
-            heads := '{}';
-            contents := '{}';
-            insides := '{}';
-            documents := '{}';
-            parents := '{}';
-            cleared := '{}';
-            piece_nodes := '{}';
-            pieces := '{}';
-            growing := null;
-            node_count := cardinality(keys);
-            following := array(select generate_series(2, node_count));
-            first_node := case when node_count > 0 then 1 end;
-            last_node := nullif(node_count, 0);
-            linked := node_count;
-            listed := 0;
-            hashed := 0;
-            buckets := array_fill(0, array[64]);
-            result_owner := null;
-            is_loaded := true;
-        end if;
-
         -- What it does: one action, or several where the event stands for several.
 
         while action is not null loop
+            -- Load what the fold starts from: messages only, their tool calls when an event needs them.
+
+            if not is_loaded then
+                keys := agui.fold_keys(result.message_ids, result.bodies);
+                numbers := result.message_nos;
+                roles := result.roles;
+                texts := result.bodies;
+                heads := '{}';
+                contents := '{}';
+                insides := '{}';
+                documents := '{}';
+                parents := '{}';
+                cleared := '{}';
+                piece_nodes := '{}';
+                pieces := '{}';
+                growing := null;
+                node_count := cardinality(keys);
+                following := array(select generate_series(2, node_count));
+                first_node := case when node_count > 0 then 1 end;
+                last_node := nullif(node_count, 0);
+                linked := node_count;
+                listed := 0;
+                hashed := 0;
+                buckets := array_fill(0, array[64]);
+                result_owner := null;
+                same_as := '{}';
+                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
+                    for part in
+                        select place.node, place.first_node
+                        from (
+                            select
+                                place.node,
+                                min(place.node) over (partition by place.number) as first_node
+                            from unnest(numbers) with ordinality as place (number, node)
+                            where place.number is not null
+                        ) as place
+                        where place.node > place.first_node
+                    loop
+                        same_as[part.node] := part.first_node;
+                    end loop;
+                end if;
+                is_loaded := true;
+            end if;
+
             touched := null;
             insert_after := null;
 
@@ -1497,17 +1496,17 @@ begin
                 next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
             elsif action like 'TOOL\_CALL\_%' then
                 for unlisted in listed + 1 .. node_count loop
-                    content := case
+                    calls := case
                         when texts[unlisted] is null then insides[unlisted]
                         when strpos(texts[unlisted], 'toolCalls') > 0 or strpos(texts[unlisted], '\u') > 0
-                            then agui.json_guard(texts[unlisted])::json -> 'toolCalls'
+                            then (agui.json_guard(texts[unlisted])::json -> 'toolCalls')::text
                     end;
-                    continue when left(content, 1) <> '[' or content is null or parents[unlisted] is not null;
+                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[unlisted], same_as[unlisted]) is not null;
                     for part in
                         select
                             call.value,
                             agui.json_string_token((call.value -> 'id')::text) as id
-                        from json_array_elements(content::json) with ordinality as call (value, position)
+                        from json_array_elements(calls::json) with ordinality as call (value, position)
                         where json_typeof(call.value) = 'object'
                         order by call.position
                     loop
@@ -1687,7 +1686,25 @@ begin
                     end if;
 
                 when action = 'ACTIVITY_SNAPSHOT' then
-                    if node is null or replaces and roles[node] is distinct from 'activity' then
+                    if replaces and (same_as[node] is not null or node = any (same_as)) then
+                        -- The snapshot is for one place only of a message that stands at several. Once more, with that apart.
+                        if buffer <> '' then
+                            piece_nodes := array_append(piece_nodes, growing);
+                            pieces := array_append(pieces, buffer);
+                            buffer := '';
+                        end if;
+                        result := agui.fold_part(
+                            agui.fold_settle(
+                                result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents,
+                                parents, cleared, piece_nodes, pieces
+                            ),
+                            key,
+                            null,
+                            null
+                        );
+                        is_loaded := false;
+                        continue;
+                    elsif node is null or replaces and roles[node] is distinct from 'activity' then
                         if node is null then
                             node_count := node_count + 1;
                             touched := node_count;
@@ -1705,8 +1722,8 @@ begin
                             result_owner := null;
                             for part in
                                 select call.node
-                                from unnest(parents) with ordinality as call (parent, node)
-                                where call.parent = touched
+                                from generate_subscripts(parents, 1) as call (node)
+                                where parents[call.node] = touched
                             loop
                                 keys[part.node] := null;
                                 parents[part.node] := 0;
@@ -1717,8 +1734,15 @@ begin
                             end if;
                         end if;
                         roles[touched] := 'activity';
-                        heads[touched] := '{' || concat_ws(',', '"id":' || id, '"role":"activity"', '"subagentRunId":' || event.owner) || '}';
-                        insides[touched] := activity_type;
+                        heads[touched] := '{' || concat_ws(
+                            ',',
+                            '"id":' || id,
+                            '"role":"activity"',
+                            '"activityType":' || activity_type,
+                            '"subagentRunId":' || event.owner
+                        ) || '}';
+                        insides[touched] := null;
+                        documents[touched] := null;
                         contents[touched] := content;
                     elsif roles[node] = 'activity' and (replaces or metadata is not null) then
                         touched := node;
@@ -1736,19 +1760,15 @@ begin
 
                 when action = 'STATE_DELTA' then
                     if document is null then
-                        document := agui.json_guard_numbers(agui.json_guard(result.state))::jsonb;
+                        document := agui.json_to_jsonb(result.state);
                     end if;
-                    part := agui.json_patch_apply(
-                        document,
-                        agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
-                    );
+                    part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
                     if part.problem is null then
                         document := part.document;
                         is_patched := true;
                     end if;
 
                 when action = 'INPUT_STATE' then
-                    content := event.raw -> 'input' -> 'state';
                     if content <> 'null' then
                         result.state := agui.json_unguard(content);
                         document := null;
@@ -1766,7 +1786,7 @@ begin
                     end if;
                     result := agui.fold_snapshot_messages(
                         agui.fold_settle(
-                            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
                             cleared, piece_nodes, pieces
                         ),
                         event.raw
@@ -1795,11 +1815,12 @@ begin
             -- Change the node. What was untouched so far, and the message of a tool call too, is taken apart first.
 
             if touched is not null then
+                touched := coalesce(same_as[touched], touched);
                 parent := touched;
                 while parent is not null loop
                     numbers[parent] := null;
                     if texts[parent] is not null then
-                        part := agui.fold_open(agui.json_guard(texts[parent]), parents[parent] is not null, roles[parent] = 'activity');
+                        part := agui.fold_open(agui.json_guard(texts[parent]), parents[parent] is not null);
                         texts[parent] := null;
                         heads[parent] := part.head;
                         contents[parent] := part.content;
@@ -1839,9 +1860,12 @@ begin
                         heads[touched] := agui.json_member_set(heads[touched], 'encryptedValue', content);
 
                     when action = 'ACTIVITY_SNAPSHOT' then
-                        if replaces then
-                            heads[touched] := agui.json_member_set(heads[touched], 'subagentRunId', event.owner);
-                            insides[touched] := activity_type;
+                        if replaces and node is not null then
+                            heads[touched] := agui.json_member_set(
+                                agui.json_member_set(heads[touched], 'activityType', activity_type),
+                                'subagentRunId',
+                                event.owner
+                            );
                             contents[touched] := content;
                             documents[touched] := null;
                         end if;
@@ -1852,11 +1876,30 @@ begin
                                 documents[touched],
                                 agui.json_guard_numbers(coalesce(nullif(contents[touched], 'null'), '{}'))::jsonb
                             ),
-                            agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
+                            agui.json_guard_numbers(patch)::jsonb
                         );
-                        if part.problem is null then
+                        if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
+                            -- The patch is for one place only of a message that stands at several; its metadata was for all.
+                            if buffer <> '' then
+                                piece_nodes := array_append(piece_nodes, growing);
+                                pieces := array_append(pieces, buffer);
+                                buffer := '';
+                            end if;
+                            result := agui.fold_part(
+                                agui.fold_settle(
+                                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+                                    documents, parents, cleared, piece_nodes, pieces
+                                ),
+                                key,
+                                activity_type,
+                                agui.json_guard(agui.json_from_jsonb(part.document))
+                            );
+                            is_loaded := false;
+                        elsif part.problem is null then
                             documents[touched] := part.document;
-                            insides[touched] := activity_type;
+                            if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
+                                heads[touched] := agui.json_member_set(heads[touched], 'activityType', activity_type);
+                            end if;
                         end if;
 
                     else
@@ -1877,12 +1920,12 @@ begin
             pieces := array_append(pieces, buffer);
         end if;
         result := agui.fold_settle(
-            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
+            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
             piece_nodes, pieces
         );
     end if;
     if is_patched then
-        result.state := agui.json_unguard(agui.json_unguard_numbers(document::text));
+        result.state := agui.json_from_jsonb(document);
     end if;
     result.lanes := agui.json_unguard(lanes::text);
     return result;
@@ -1927,84 +1970,36 @@ comment on function agui.fold_find(int[], text[], text) is
 
 revoke execute on function agui.fold_find(int[], text[], text) from public;
 
--- sql/functions/fold/fold_inputs.sql
-create or replace function agui.fold_inputs(input json)
-returns text[]
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    messages json;
-begin
-    if input is null or json_typeof(input) = 'null' then
-        return '{}';
-    elsif json_typeof(input) <> 'object' then
-        return null;
-    end if;
-
-    messages := input -> 'messages';
-    if messages is null or json_typeof(messages) = 'null' then
-        return '{}';
-    elsif json_typeof(messages) <> 'array'
-        or exists (
-            select
-            from json_array_elements(messages) as message
-            where json_typeof(message.value) not in ('object', 'string')
-        )
-    then
-        return null;
-    end if;
-
-    return array(
-        select case
-            when json_typeof(message.value) = 'string' then '{"role":"user","content":' || message.value || '}'
-            else agui.fold_owned(message.value)
-        end
-        from json_array_elements(messages) with ordinality as message (value, position)
-        order by message.position
-    );
-end
-$function$;
-
-comment on function agui.fold_inputs(json) is
-    'The messages of RUN_STARTED.input (guarded); a plain string is a user message without id. Null when the input is malformed.';
-
-revoke execute on function agui.fold_inputs(json) from public;
-
 -- sql/functions/fold/fold_interrupts.sql
-create or replace function agui.fold_interrupts(event json)
+create or replace function agui.fold_interrupts(interrupts json)
 returns text
 language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    outcome    constant json := event -> 'outcome';
-    interrupts json;
 begin
-    if json_typeof(outcome) is distinct from 'object' or (outcome -> 'type')::text is distinct from '"interrupt"' then
-        return '[]';
-    end if;
-
-    interrupts := outcome -> 'interrupts';
-    if json_typeof(interrupts) is distinct from 'array'
-        or exists (select from json_array_elements(interrupts) as interrupt where json_typeof(interrupt.value) <> 'object')
-    then
-        return null;
-    end if;
-
     return agui.json_unguard((
-        select '[' || coalesce(string_agg(agui.fold_owned(interrupt.value), ',' order by interrupt.position), '') || ']'
+        select '[' || coalesce(
+            string_agg(
+                case
+                    when json_typeof(interrupt.value) <> 'object' then interrupt.value::text
+                    when (interrupt.value -> 'subagentRunId')::text = 'null'
+                        then agui.json_member_set(interrupt.value::text, 'subagentRunId', null)
+                    else interrupt.value::text
+                end,
+                ','
+                order by interrupt.position
+            ),
+            ''
+        ) || ']'
         from json_array_elements(interrupts) with ordinality as interrupt (value, position)
     ));
 end
 $function$;
 
 comment on function agui.fold_interrupts(json) is
-    'The interrupts that wait for an answer after a RUN_FINISHED event (guarded): a JSON array; null when the event is malformed.';
+    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text; a subagentRunId that is null is left out.';
 
 revoke execute on function agui.fold_interrupts(json) from public;
 
@@ -2035,11 +2030,38 @@ comment on function agui.fold_keys(text[], text[]) is
 
 revoke execute on function agui.fold_keys(text[], text[]) from public;
 
+-- sql/functions/fold/fold_message_list.sql
+create or replace function agui.fold_message_list(messages json)
+returns text[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return array(
+        select case
+            when json_typeof(message.value) = 'string' then '{"role":"user","content":' || message.value || '}'
+            when (message.value -> 'subagentRunId')::text = 'null' then agui.json_member_set(message.value::text, 'subagentRunId', null)
+            else message.value::text
+        end
+        from json_array_elements(messages) with ordinality as message (value, position)
+        where json_typeof(message.value) in ('object', 'string')
+        order by message.position
+    );
+end
+$function$;
+
+comment on function agui.fold_message_list(json) is
+    'The messages of a list in an event (guarded JSON): a plain string is a user message without an id, a subagentRunId that is null is '
+    'left out, and so is what is no message.';
+
+revoke execute on function agui.fold_message_list(json) from public;
+
 -- sql/functions/fold/fold_open.sql
 create or replace function agui.fold_open(
     in body text,
     in is_call boolean,
-    in is_activity boolean,
     out head text,
     out content text,
     out inside text,
@@ -2051,55 +2073,65 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    whole       constant json := body::json;
-    inside_name constant text := case when is_call then 'function' when is_activity then 'activityType' else 'toolCalls' end;
+    whole constant json := body::json;
+    apart text[] := '{content, toolCalls, metadata}';
 begin
+    if not is_call then
+        content := whole -> 'content';
+        inside := whole -> 'toolCalls';
+    elsif json_typeof(whole -> 'function') = 'object' then
+        apart := '{function, metadata}';
+        content := whole -> 'function' -> 'arguments';
+        inside := agui.json_member_set((whole -> 'function')::text, 'arguments', null);
+    else
+        apart := '{metadata}';
+    end if;
+    metadata := whole -> 'metadata';
+
     select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
     into head
     from json_each(whole) with ordinality as member (key, value, position)
-    where member.key <> 'metadata'
-    and member.key <> inside_name
-    and (is_call or member.key <> 'content');
-
-    metadata := whole -> 'metadata';
-    inside := whole -> inside_name;
-    if not is_call then
-        content := whole -> 'content';
-    elsif left(inside, 1) = '{' then
-        content := inside::json -> 'arguments';
-        inside := agui.json_member_set(inside, 'arguments', null);
-    else
-        inside := '{}';
-    end if;
+    where member.key <> all (apart);
 end
 $function$;
 
-comment on function agui.fold_open(text, boolean, boolean) is
-    'A message or tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside '
-    '(the tool calls of a message, the type of an activity, the function of a call without its arguments), metadata, and the rest.';
+comment on function agui.fold_open(text, boolean) is
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside (toolCalls, '
+    'or the function of a call without its arguments), metadata, and an object of the rest.';
 
-revoke execute on function agui.fold_open(text, boolean, boolean) from public;
+revoke execute on function agui.fold_open(text, boolean) from public;
 
--- sql/functions/fold/fold_owned.sql
-create or replace function agui.fold_owned(element json)
-returns text
+-- sql/functions/fold/fold_part.sql
+create or replace function agui.fold_part(before agui.fold, key text, activity_type text, content text)
+returns agui.fold
 language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    result agui.fold := before;
+    place  constant int := array_position(agui.fold_keys(before.message_ids, before.bodies), key);
 begin
-    if json_typeof(element) = 'object' and (element -> 'subagentRunId')::text = 'null' then
-        return agui.json_member_set(element::text, 'subagentRunId', null);
+    result.message_nos[place] := null;
+    if content is not null then
+        result.bodies[place] := agui.json_unguard(
+            agui.json_member_set(
+                agui.json_member_set(agui.json_guard(before.bodies[place]), 'activityType', activity_type),
+                'content',
+                content
+            )
+        );
     end if;
-    return element;
+    return result;
 end
 $function$;
 
-comment on function agui.fold_owned(json) is
-    'A message or an interrupt without a subagentRunId that is null, which reads as absent.';
+comment on function agui.fold_part(agui.fold, text, text, text) is
+    'A fold in which the first message with an id is a message of its own, no longer the same as others; with another activity type and '
+    'content (guarded JSON text) unless they are null.';
 
-revoke execute on function agui.fold_owned(json) from public;
+revoke execute on function agui.fold_part(agui.fold, text, text, text) from public;
 
 -- sql/functions/fold/fold_run.sql
 create or replace function agui.fold_run(thread_key uuid, run_no int, at_seq bigint default null, base_no int default null)
@@ -2156,6 +2188,7 @@ create or replace function agui.fold_settle(
     before agui.fold,
     first_node int,
     following int[],
+    same_as int[],
     keys text[],
     numbers int[],
     roles text[],
@@ -2239,7 +2272,7 @@ begin
     -- Tool calls, in the order in which their message got them.
     for part in
         select
-            call.parent as node,
+            parents[call.node] as node,
             string_agg(
                 coalesce(
                     texts[call.node],
@@ -2247,11 +2280,13 @@ begin
                         '{' || concat_ws(
                             ',',
                             nullif(substr(heads[call.node], 2, length(heads[call.node]) - 2), ''),
-                            '"function":{' || concat_ws(
-                                ',',
-                                nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
-                                '"arguments":' || contents[call.node]
-                            ) || '}',
+                            case
+                                when insides[call.node] is not null then '"function":{' || concat_ws(
+                                    ',',
+                                    nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
+                                    '"arguments":' || contents[call.node]
+                                ) || '}'
+                            end,
                             '"metadata":' || metadata[call.node]
                         ) || '}'
                     )
@@ -2259,10 +2294,10 @@ begin
                 ','
                 order by call.node
             ) as list
-        from unnest(parents) with ordinality as call (parent, node)
-        where call.parent > 0
-        and texts[call.parent] is null
-        group by call.parent
+        from generate_subscripts(parents, 1) as call (node)
+        where parents[call.node] > 0
+        and texts[parents[call.node]] is null
+        group by parents[call.node]
     loop
         calls[part.node] := '[' || part.list || ']';
     end loop;
@@ -2273,29 +2308,31 @@ begin
     end loop;
 
     select
-        coalesce(array_agg(numbers[message.node] order by message.position), '{}'),
+        coalesce(
+            array_agg(
+                case
+                    when numbers[version.node] > 0 then numbers[version.node]
+                    when version.node = any (same_as) then -version.node
+                end
+                order by message.position
+            ),
+            '{}'
+        ),
         coalesce(array_agg(agui.json_string_text(keys[message.node]) order by message.position), '{}'),
         coalesce(array_agg(roles[message.node] order by message.position), '{}'),
         coalesce(
             array_agg(
                 coalesce(
-                    texts[message.node],
+                    texts[version.node],
                     '{' || concat_ws(
                         ',',
-                        agui.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
-                        case
-                            when roles[message.node] = 'activity'
-                                then '"activityType":' || agui.json_unguard(insides[message.node])
-                        end,
-                        '"content":' || agui.json_unguard(coalesce(
-                            agui.json_unguard_numbers(documents[message.node]::text),
-                            contents[message.node]
-                        )),
-                        case
-                            when roles[message.node] is distinct from 'activity'
-                                then '"toolCalls":' || coalesce(calls[message.node], agui.json_unguard(insides[message.node]))
-                        end,
-                        '"metadata":' || agui.json_unguard(metadata[message.node])
+                        agui.json_unguard(nullif(substr(heads[version.node], 2, length(heads[version.node]) - 2), '')),
+                        '"content":' || coalesce(
+                            agui.json_from_jsonb(documents[version.node]),
+                            agui.json_unguard(contents[version.node])
+                        ),
+                        '"toolCalls":' || coalesce(calls[version.node], agui.json_unguard(insides[version.node])),
+                        '"metadata":' || agui.json_unguard(metadata[version.node])
                     ) || '}'
                 )
                 order by message.position
@@ -2303,25 +2340,28 @@ begin
             '{}'
         )
     into result.message_nos, result.message_ids, result.roles, result.bodies
-    from unnest(ordered) with ordinality as message (node, position);
+    from unnest(ordered) with ordinality as message (node, position)
+    cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
 
     return result;
 end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
 ) from public;
 
 -- sql/functions/fold/fold_snapshot_messages.sql
 -- MESSAGES_SNAPSHOT. A message that the snapshot names takes the snapshot's version in its present place, new ones follow in the
--- snapshot's order, the others go. Activities and reasoning are kept when the snapshot holds none of their role, for a backend that
--- does not track them could not name them; for activities its metadata may say instead which types it speaks for.
+-- snapshot's order, the others go. Activities and reasoning often live in the client only: they stay unless the snapshot holds any of
+-- their role, and for activities its metadata may say instead which types it speaks for.
+--
+-- Several messages with an id that the snapshot names are one message from then on, at several places: they get one number.
 create or replace function agui.fold_snapshot_messages(before agui.fold, event json)
 returns agui.fold
 language plpgsql
@@ -2331,10 +2371,12 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     result      agui.fold := before;
+    bodies      constant text[] := agui.fold_message_list(event -> 'messages');
     authority   constant json := event -> 'metadata' -> '@ag-ui/client';
     spoken_for  constant json := case when json_typeof(authority) = 'object' then authority -> 'authoritativeActivityTypes' end;
     owned_types text[];
 begin
+    -- Types that make no sense: it speaks for none.
     if authority is not null and (json_typeof(authority) <> 'object' or spoken_for is not null) then
         owned_types := '{}';
         if json_typeof(spoken_for) = 'array' then
@@ -2344,20 +2386,15 @@ begin
         end if;
     end if;
 
-    with snapshot as (
+    with named as (
         select
-            agui.json_string_token(case when json_typeof(message.value -> 'id') = 'string' then message.value -> 'id' end::text) as key,
-            agui.json_string_text((message.value -> 'id')::text) as message_id,
-            agui.json_string_text((message.value -> 'role')::text) as role,
-            agui.json_unguard(
-                case
-                    when json_typeof(message.value -> 'subagentRunId') = 'null'
-                        then agui.json_member_set(message.value::text, 'subagentRunId', null)
-                    else message.value::text
-                end
-            ) as body,
+            case
+                when json_typeof(message.body::json -> 'id') = 'string' then agui.json_string_token((message.body::json -> 'id')::text)
+            end as key,
+            agui.json_string_text((message.body::json -> 'role')::text) as role,
+            agui.json_unguard(message.body) as body,
             message.position
-        from json_array_elements(event -> 'messages') with ordinality as message (value, position)
+        from unnest(bodies) with ordinality as message (body, position)
     ),
     present as (
         select
@@ -2365,51 +2402,79 @@ begin
             case
                 when message.role = 'activity' and json_typeof(spoken_for) = 'null' then false
                 when message.role = 'activity' and owned_types is not null
-                    then agui.json_string_token((agui.json_guard(message.body)::json -> 'activityType')::text) = any (owned_types) is not true
+                    then (agui.json_string_token((agui.json_guard(message.body)::json -> 'activityType')::text) = any (owned_types))
+                        is not true
                 when message.role in ('activity', 'reasoning')
-                    then not exists (select from snapshot where snapshot.role = message.role)
+                    then message.role <> all (array(select named.role from named where named.role in ('activity', 'reasoning')))
                 else false
-            end as is_kept
-        from unnest(agui.fold_keys(before.message_ids, before.bodies), before.message_ids, before.roles, before.bodies, before.message_nos)
-            with ordinality as message (key, message_id, role, body, message_no, position)
+            end as stays
+        from unnest(agui.fold_keys(before.message_ids, before.bodies), before.roles, before.bodies, before.message_nos)
+            with ordinality as message (key, role, body, message_no, position)
     ),
-    -- One partition an id: its present messages first, then those of the snapshot, of which the last one counts.
+    -- One partition an id: its present messages first, then those of the snapshot, the last of which counts.
     message as (
         select
             either.*,
-            bool_or(not is_new) over same_id as is_present,
+            count(*) filter (where not is_new) over same_id as places,
             bool_or(is_new) over same_id as is_named,
-            last_value(message_id) over same_id as last_message_id,
-            last_value(role) over same_id as last_role,
-            last_value(body) over same_id as last_body
+            first_value(body) over same_id as first_body,
+            first_value(message_no) over same_id as first_no,
+            first_value(position) over same_id as first_position,
+            last_value(body) over same_id as last_body,
+            last_value(role) over same_id as last_role
         from (
-            select false as is_new, key, message_id, role, body, message_no, is_kept, position
+            select false as is_new, key, role, body, message_no, stays, position
             from present
             union all
-            select true, key, message_id, role, body, null, null, position
-            from snapshot
+            select true, key, role, body, null, null, position
+            from named
         ) as either
         window same_id as (
             partition by key, case when key is null then position * case when is_new then 1 else -1 end end
             order by is_new, position
             rows between unbounded preceding and unbounded following
         )
+    ),
+    version as (
+        select
+            is_new,
+            position,
+            key,
+            case
+                when is_new or not is_named then body
+                when says_the_same then first_body
+                else last_body
+            end as body,
+            case when is_new or not is_named then role else last_role end as role,
+            case
+                when not is_named then message_no
+                when says_the_same and first_no > 0 then first_no
+                when places > 1 then least((select min(no) from unnest(before.message_nos) as no), 0) - first_position::int
+            end as message_no
+        from message
+        cross join lateral (
+            select case
+                when is_new or not is_named then false
+                when first_body = last_body then true
+                else agui.json_to_jsonb(first_body)::text = agui.json_to_jsonb(last_body)::text
+            end as says_the_same
+        ) as compared
+        where case when is_new then places = 0 else is_named or stays end
     )
     select
-        coalesce(array_agg(case when is_named and body <> last_body then null else message_no end order by is_new, position), '{}'),
-        coalesce(array_agg(case when is_named and not is_new then last_message_id else message_id end order by is_new, position), '{}'),
-        coalesce(array_agg(case when is_named and not is_new then last_role else role end order by is_new, position), '{}'),
-        coalesce(array_agg(case when is_named and not is_new then last_body else body end order by is_new, position), '{}')
+        coalesce(array_agg(message_no order by is_new, position), '{}'),
+        coalesce(array_agg(agui.json_string_text(key) order by is_new, position), '{}'),
+        coalesce(array_agg(role order by is_new, position), '{}'),
+        coalesce(array_agg(body order by is_new, position), '{}')
     into result.message_nos, result.message_ids, result.roles, result.bodies
-    from message
-    where case when is_new then not is_present else is_named or is_kept end;
+    from version;
 
     return result;
 end
 $function$;
 
 comment on function agui.fold_snapshot_messages(agui.fold, json) is
-    'The fold after a MESSAGES_SNAPSHOT event (guarded).';
+    'The fold after a MESSAGES_SNAPSHOT event (guarded JSON).';
 
 revoke execute on function agui.fold_snapshot_messages(agui.fold, json) from public;
 
@@ -2478,6 +2543,30 @@ comment on function agui.json_equal(text, text) is
     'Whether two JSON texts say the same: white space, the order of keys and the spelling of numbers and strings do not count.';
 
 revoke execute on function agui.json_equal(text, text) from public;
+
+-- sql/functions/json/json_from_jsonb.sql
+create or replace function agui.json_from_jsonb(document jsonb)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    guarded text := document;
+begin
+    if strpos(guarded, '"\\#') > 0 then
+        guarded := regexp_replace(guarded, '"\\\\#([^"]*)"', '\1', 'g');
+    end if;
+    return agui.json_unguard(guarded);
+end
+$function$;
+
+comment on function agui.json_from_jsonb(jsonb) is
+    'The JSON text of a jsonb that agui.json_to_jsonb made, patched or not.';
+
+revoke execute on function agui.json_from_jsonb(jsonb) from public;
 
 -- sql/functions/json/json_guard_escapes.sql
 -- The part of agui.json_guard for text that has a backslash. Most such text only has \n or \", which needs nothing.
@@ -2597,7 +2686,7 @@ end
 $function$;
 
 comment on function agui.json_guard_numbers(text) is
-    'Guarded JSON text with numbers beyond the range of a double, or of hundreds of digits, as strings that agui.json_unguard_numbers '
+    'Guarded JSON text with numbers beyond the range of a double, or of hundreds of digits, as strings that agui.json_from_jsonb '
     'turns back, so that jsonb accepts it.';
 
 revoke execute on function agui.json_guard_numbers(text) from public;
@@ -2932,6 +3021,25 @@ comment on function agui.json_string_token(text) is
 
 revoke execute on function agui.json_string_token(text) from public;
 
+-- sql/functions/json/json_to_jsonb.sql
+create or replace function agui.json_to_jsonb(document text)
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
+end
+$function$;
+
+comment on function agui.json_to_jsonb(text) is
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text back.';
+
+revoke execute on function agui.json_to_jsonb(text) from public;
+
 -- sql/functions/json/json_unguard.sql
 create or replace function agui.json_unguard(document text)
 returns text
@@ -2944,22 +3052,6 @@ comment on function agui.json_unguard(text) is
     'JSON text from text that agui.json_guard rewrote, or that was put together from such text.';
 
 revoke execute on function agui.json_unguard(text) from public;
-
--- sql/functions/json/json_unguard_numbers.sql
-create or replace function agui.json_unguard_numbers(document text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when strpos(document, '"\\#') = 0 then document
-    else regexp_replace(document, '"\\\\#([^"]*)"', '\1', 'g')
-end;
-
-comment on function agui.json_unguard_numbers(text) is
-    'Guarded JSON text from a jsonb that was made of what agui.json_guard_numbers gave.';
-
-revoke execute on function agui.json_unguard_numbers(text) from public;
 
 -- sql/functions/privileges/grant_access.sql
 create or replace procedure agui.grant_access()

@@ -33,7 +33,10 @@ begin
     select
         count(*),
         min(position) filter (where json_typeof(value) <> 'object'),
-        min(position) filter (where agui.json_too_deep(value::text, max_depth))
+        -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
+        min(position) filter (
+            where case when octet_length(value::text) > 2 * max_depth then agui.json_too_deep(value::text, max_depth) end
+        )
     into found.n, bad_at, deep_at
     from json_array_elements(events) with ordinality as element (value, position);
 

@@ -9,9 +9,8 @@ as $$
 declare
     brackets text;
 begin
-    -- Depth takes brackets: most documents have too few, and the first test says so without taking them apart.
-    if length(document) < 2 * max_depth
-        or length(document) - length(translate(document, '[{', '')) <= max_depth then
+    -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
+    if length(document) - length(translate(document, '[{', '')) <= max_depth then
         return false;
     end if;
 

@@ -33,10 +33,11 @@ declare
     texts      text[];     -- an untouched node; null once it is taken apart into the parts that follow
     heads      text[];     -- an object of the other members
     contents   text[];     -- content of a message, arguments of a call; where pieces follow, what they are added to
-    insides    text[];     -- toolCalls of a message, activityType of an activity, function of a call without its arguments
+    insides    text[];     -- toolCalls of a message, function of a call without its arguments
     documents  jsonb[];    -- content of an activity that was patched
     parents    int[];      -- of a tool call the node of its message; null: a message
     following  int[];      -- of a message the node of the next message
+    same_as    int[];      -- of a message that is another one too, at a second place: the node of that
     first_node int;
     last_node  int;
     linked     int;        -- messages up to this node have their place
@@ -82,6 +83,7 @@ declare
 
     -- What it does.
     key          text;
+    calls        text;
     node         int;      -- the first node that has the id
     touched      int;      -- the node that it changes
     part         record;
@@ -207,54 +209,57 @@ begin
                 end case;
 
             when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
+                id := event.id;
                 delta := event.delta;
                 metadata := event.metadata;
-                continue when left(event.id, 1) <> '"'
+                continue when left(id, 1) <> '"'
                     or left(delta, 1) <> '"'
                     or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"'
-                    or left(event.role, 1) <> '"'
-                    or left(event.name, 1) <> '"'
-                    or left(event.tool_call_name, 1) <> '"'
-                    or left(event.parent_message_id, 1) <> '"';
+                    or left(event.owner, 1) <> '"';
 
-                chunk := agui.fold_chunk(
-                    lanes,
-                    case action when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
-                    agui.json_string_token(event.id),
-                    event.owner,
-                    event.role,
-                    event.name,
-                    event.tool_call_name,
-                    event.parent_message_id
-                );
-                continue when chunk.is_refused;
+                case action
+                    when 'TEXT_MESSAGE_CHUNK' then
+                        continue when left(event.role, 1) <> '"' or left(event.name, 1) <> '"';
+                        action := 'TEXT_MESSAGE_CONTENT';
+                        chunk := agui.fold_chunk(lanes, 'text', agui.json_string_token(id), event.owner);
+                    when 'TOOL_CALL_CHUNK' then
+                        continue when left(event.tool_call_name, 1) <> '"' or left(event.parent_message_id, 1) <> '"';
+                        action := 'TOOL_CALL_ARGS';
+                        chunk := agui.fold_chunk(lanes, 'tool', agui.json_string_token(id), event.owner);
+                        continue when event.tool_call_name is null and not chunk.goes_on;
+                    else
+                        action := 'REASONING_MESSAGE_CONTENT';
+                        chunk := agui.fold_chunk(lanes, 'reasoning', agui.json_string_token(id), event.owner);
+                end case;
+
+                continue when chunk.id is null;
                 lanes := chunk.lanes;
                 id := chunk.id;
-                action := case action
-                    when 'TEXT_MESSAGE_CHUNK' then 'TEXT_MESSAGE_CONTENT'
-                    when 'TOOL_CALL_CHUNK' then 'TOOL_CALL_ARGS'
-                    else 'REASONING_MESSAGE_CONTENT'
-                end;
-                if chunk.opens then
+                if chunk.goes_on then
+                    continue when delta is null and not agui.fold_chunk_has_content(event.raw);
+                else
                     next_action := case when delta is not null or event.raw -> 'rawEvent' is not null then action end;
                     action := case action
                         when 'TEXT_MESSAGE_CONTENT' then 'TEXT_MESSAGE_START'
                         when 'TOOL_CALL_ARGS' then 'TOOL_CALL_START'
                         else 'REASONING_MESSAGE_START'
                     end;
-                else
-                    continue when delta is null and not agui.fold_chunk_has_content(event.raw);
                 end if;
                 delta := coalesce(delta, '""');
 
             when action = 'STATE_DELTA' then
                 closes := 'own';
-                patch := coalesce(nullif((event.raw -> 'delta')::text, 'null'), (event.raw -> 'patch')::text);
-                continue when patch is null
+                delta := nullif((event.raw -> 'delta')::text, 'null');
+                patch := nullif((event.raw -> 'patch')::text, 'null');
+                continue when coalesce(delta, patch) is null
+                    or left(delta, 1) <> '['
                     or left(patch, 1) not in ('[', '{')
-                    or left((event.raw -> 'delta')::text, 1) not in ('[', 'n')
                     or left(event.owner, 1) <> '"';
+                patch := case
+                    when delta is not null then delta
+                    when left(patch, 1) = '{' then '[' || patch || ']'
+                    else patch
+                end;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
@@ -265,31 +270,35 @@ begin
                 id := event.id;
                 metadata := event.metadata;
                 activity_type := event.raw -> 'activityType';
-                content := nullif((event.raw -> case action when 'ACTIVITY' then 'snapshot' else 'content' end)::text, 'null');
                 patch := nullif((event.raw -> 'patch')::text, 'null');
-                replaces := coalesce(nullif((event.raw -> 'replace')::text, 'null'), 'true') <> 'false';
+                replaces := true;
                 continue when id is null
                     or left(id, 1) <> '"'
-                    or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"'
                     or activity_type is null
-                    or left(activity_type, 1) <> '"';
+                    or left(activity_type, 1) <> '"'
+                    or left(metadata, 1) <> '{';
                 id := agui.json_string_token(id);
 
                 case action
                     when 'ACTIVITY_SNAPSHOT' then
+                        content := event.raw -> 'content';
                         continue when content is null
                             or left(content, 1) <> '{'
-                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null');
+                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null')
+                            or left(event.owner, 1) <> '"';
+                        replaces := (event.raw -> 'replace')::text is distinct from 'false';
                     when 'ACTIVITY_DELTA' then
                         patch := coalesce(patch, '[]');
-                        continue when left(patch, 1) not in ('[', '{');
                     else
+                        content := nullif((event.raw -> 'snapshot')::text, 'null');
                         continue when coalesce(content, patch) is null
                             or left(content, 1) <> '{'
-                            or left(patch, 1) not in ('[', '{');
-                        replaces := true;
-                        action := case when content is not null then 'ACTIVITY_SNAPSHOT' else 'ACTIVITY_DELTA' end;
+                            or left(patch, 1) not in ('[', '{')
+                            or left(event.owner, 1) <> '"';
+                        if left(patch, 1) = '{' then
+                            patch := '[' || patch || ']';
+                        end if;
+                        action := case when content is null then 'ACTIVITY_DELTA' else 'ACTIVITY_SNAPSHOT' end;
                         next_action := case when content is not null and patch is not null then 'ACTIVITY_DELTA' end;
                 end case;
 
@@ -305,16 +314,28 @@ begin
 
             when action = 'RUN_STARTED' then
                 closes := 'all';
-                inputs := agui.fold_inputs(event.raw -> 'input');
-                continue when inputs is null;
-                input_no := 0;
+                content := nullif((event.raw -> 'input')::text, 'null');
+                continue when left(content, 1) <> '{';
+                inputs := '{}';
+                if content is not null then
+                    continue when json_typeof(content::json -> 'messages') not in ('array', 'null');
+                    if json_typeof(content::json -> 'messages') = 'array' then
+                        inputs := agui.fold_message_list(content::json -> 'messages');
+                    end if;
+                end if;
+                content := content::json -> 'state';
                 action := 'INPUT_STATE';
+                input_no := 0;
                 next_action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
 
             when action = 'RUN_FINISHED' then
                 closes := 'all';
-                content := agui.fold_interrupts(event.raw);
-                continue when content is null;
+                if json_typeof(event.raw -> 'outcome') = 'object' and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.raw -> 'outcome' -> 'interrupts') is distinct from 'array';
+                    content := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
+                else
+                    content := '[]';
+                end if;
 
             when action = 'RUN_ERROR' then
                 closes := 'all';
@@ -323,11 +344,6 @@ begin
             when action = 'MESSAGES_SNAPSHOT' then
                 closes := 'all';
                 continue when json_typeof(event.raw -> 'messages') is distinct from 'array' or left(event.metadata, 1) <> '{';
-                continue when exists (
-                    select
-                    from json_array_elements(event.raw -> 'messages') as message
-                    where json_typeof(message.value) <> 'object'
-                );
 
             when action = 'REASONING_ENCRYPTED_VALUE' then
                 id := event.raw -> 'entityId';
@@ -336,7 +352,7 @@ begin
                     or left(id, 1) <> '"'
                     or content is null
                     or left(content, 1) <> '"'
-                    or json_typeof(event.raw -> 'subtype') is distinct from 'string';
+                    or json_typeof(event.raw -> 'subtype') not in ('string', 'null');
                 id := agui.json_string_token(id);
                 if event.raw ->> 'subtype' = 'tool-call' then
                     action := 'TOOL_CALL_ENCRYPTED_VALUE';
@@ -352,37 +368,53 @@ begin
             lanes := case closes when 'own' then agui.fold_close_lane(lanes, event.owner) end;
         end if;
 
-        -- Load what the fold starts from: messages only, their tool calls when an event needs them.
-
-        if not is_loaded then
-            keys := agui.fold_keys(result.message_ids, result.bodies);
-            numbers := result.message_nos;
-            roles := result.roles;
-            texts := result.bodies;
-            heads := '{}';
-            contents := '{}';
-            insides := '{}';
-            documents := '{}';
-            parents := '{}';
-            cleared := '{}';
-            piece_nodes := '{}';
-            pieces := '{}';
-            growing := null;
-            node_count := cardinality(keys);
-            following := array(select generate_series(2, node_count));
-            first_node := case when node_count > 0 then 1 end;
-            last_node := nullif(node_count, 0);
-            linked := node_count;
-            listed := 0;
-            hashed := 0;
-            buckets := array_fill(0, array[64]);
-            result_owner := null;
-            is_loaded := true;
-        end if;
-
         -- What it does: one action, or several where the event stands for several.
 
         while action is not null loop
+            -- Load what the fold starts from: messages only, their tool calls when an event needs them.
+
+            if not is_loaded then
+                keys := agui.fold_keys(result.message_ids, result.bodies);
+                numbers := result.message_nos;
+                roles := result.roles;
+                texts := result.bodies;
+                heads := '{}';
+                contents := '{}';
+                insides := '{}';
+                documents := '{}';
+                parents := '{}';
+                cleared := '{}';
+                piece_nodes := '{}';
+                pieces := '{}';
+                growing := null;
+                node_count := cardinality(keys);
+                following := array(select generate_series(2, node_count));
+                first_node := case when node_count > 0 then 1 end;
+                last_node := nullif(node_count, 0);
+                linked := node_count;
+                listed := 0;
+                hashed := 0;
+                buckets := array_fill(0, array[64]);
+                result_owner := null;
+                same_as := '{}';
+                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
+                    for part in
+                        select place.node, place.first_node
+                        from (
+                            select
+                                place.node,
+                                min(place.node) over (partition by place.number) as first_node
+                            from unnest(numbers) with ordinality as place (number, node)
+                            where place.number is not null
+                        ) as place
+                        where place.node > place.first_node
+                    loop
+                        same_as[part.node] := part.first_node;
+                    end loop;
+                end if;
+                is_loaded := true;
+            end if;
+
             touched := null;
             insert_after := null;
 
@@ -396,17 +428,17 @@ begin
                 next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
             elsif action like 'TOOL\_CALL\_%' then
                 for unlisted in listed + 1 .. node_count loop
-                    content := case
+                    calls := case
                         when texts[unlisted] is null then insides[unlisted]
                         when strpos(texts[unlisted], 'toolCalls') > 0 or strpos(texts[unlisted], '\u') > 0
-                            then agui.json_guard(texts[unlisted])::json -> 'toolCalls'
+                            then (agui.json_guard(texts[unlisted])::json -> 'toolCalls')::text
                     end;
-                    continue when left(content, 1) <> '[' or content is null or parents[unlisted] is not null;
+                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[unlisted], same_as[unlisted]) is not null;
                     for part in
                         select
                             call.value,
                             agui.json_string_token((call.value -> 'id')::text) as id
-                        from json_array_elements(content::json) with ordinality as call (value, position)
+                        from json_array_elements(calls::json) with ordinality as call (value, position)
                         where json_typeof(call.value) = 'object'
                         order by call.position
                     loop
@@ -586,7 +618,25 @@ begin
                     end if;
 
                 when action = 'ACTIVITY_SNAPSHOT' then
-                    if node is null or replaces and roles[node] is distinct from 'activity' then
+                    if replaces and (same_as[node] is not null or node = any (same_as)) then
+                        -- The snapshot is for one place only of a message that stands at several. Once more, with that apart.
+                        if buffer <> '' then
+                            piece_nodes := array_append(piece_nodes, growing);
+                            pieces := array_append(pieces, buffer);
+                            buffer := '';
+                        end if;
+                        result := agui.fold_part(
+                            agui.fold_settle(
+                                result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents,
+                                parents, cleared, piece_nodes, pieces
+                            ),
+                            key,
+                            null,
+                            null
+                        );
+                        is_loaded := false;
+                        continue;
+                    elsif node is null or replaces and roles[node] is distinct from 'activity' then
                         if node is null then
                             node_count := node_count + 1;
                             touched := node_count;
@@ -604,8 +654,8 @@ begin
                             result_owner := null;
                             for part in
                                 select call.node
-                                from unnest(parents) with ordinality as call (parent, node)
-                                where call.parent = touched
+                                from generate_subscripts(parents, 1) as call (node)
+                                where parents[call.node] = touched
                             loop
                                 keys[part.node] := null;
                                 parents[part.node] := 0;
@@ -616,8 +666,15 @@ begin
                             end if;
                         end if;
                         roles[touched] := 'activity';
-                        heads[touched] := '{' || concat_ws(',', '"id":' || id, '"role":"activity"', '"subagentRunId":' || event.owner) || '}';
-                        insides[touched] := activity_type;
+                        heads[touched] := '{' || concat_ws(
+                            ',',
+                            '"id":' || id,
+                            '"role":"activity"',
+                            '"activityType":' || activity_type,
+                            '"subagentRunId":' || event.owner
+                        ) || '}';
+                        insides[touched] := null;
+                        documents[touched] := null;
                         contents[touched] := content;
                     elsif roles[node] = 'activity' and (replaces or metadata is not null) then
                         touched := node;
@@ -635,19 +692,15 @@ begin
 
                 when action = 'STATE_DELTA' then
                     if document is null then
-                        document := agui.json_guard_numbers(agui.json_guard(result.state))::jsonb;
+                        document := agui.json_to_jsonb(result.state);
                     end if;
-                    part := agui.json_patch_apply(
-                        document,
-                        agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
-                    );
+                    part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
                     if part.problem is null then
                         document := part.document;
                         is_patched := true;
                     end if;
 
                 when action = 'INPUT_STATE' then
-                    content := event.raw -> 'input' -> 'state';
                     if content <> 'null' then
                         result.state := agui.json_unguard(content);
                         document := null;
@@ -665,7 +718,7 @@ begin
                     end if;
                     result := agui.fold_snapshot_messages(
                         agui.fold_settle(
-                            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
                             cleared, piece_nodes, pieces
                         ),
                         event.raw
@@ -694,11 +747,12 @@ begin
             -- Change the node. What was untouched so far, and the message of a tool call too, is taken apart first.
 
             if touched is not null then
+                touched := coalesce(same_as[touched], touched);
                 parent := touched;
                 while parent is not null loop
                     numbers[parent] := null;
                     if texts[parent] is not null then
-                        part := agui.fold_open(agui.json_guard(texts[parent]), parents[parent] is not null, roles[parent] = 'activity');
+                        part := agui.fold_open(agui.json_guard(texts[parent]), parents[parent] is not null);
                         texts[parent] := null;
                         heads[parent] := part.head;
                         contents[parent] := part.content;
@@ -738,9 +792,12 @@ begin
                         heads[touched] := agui.json_member_set(heads[touched], 'encryptedValue', content);
 
                     when action = 'ACTIVITY_SNAPSHOT' then
-                        if replaces then
-                            heads[touched] := agui.json_member_set(heads[touched], 'subagentRunId', event.owner);
-                            insides[touched] := activity_type;
+                        if replaces and node is not null then
+                            heads[touched] := agui.json_member_set(
+                                agui.json_member_set(heads[touched], 'activityType', activity_type),
+                                'subagentRunId',
+                                event.owner
+                            );
                             contents[touched] := content;
                             documents[touched] := null;
                         end if;
@@ -751,11 +808,30 @@ begin
                                 documents[touched],
                                 agui.json_guard_numbers(coalesce(nullif(contents[touched], 'null'), '{}'))::jsonb
                             ),
-                            agui.json_guard_numbers(case when left(patch, 1) = '{' then '[' || patch || ']' else patch end)::jsonb
+                            agui.json_guard_numbers(patch)::jsonb
                         );
-                        if part.problem is null then
+                        if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
+                            -- The patch is for one place only of a message that stands at several; its metadata was for all.
+                            if buffer <> '' then
+                                piece_nodes := array_append(piece_nodes, growing);
+                                pieces := array_append(pieces, buffer);
+                                buffer := '';
+                            end if;
+                            result := agui.fold_part(
+                                agui.fold_settle(
+                                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+                                    documents, parents, cleared, piece_nodes, pieces
+                                ),
+                                key,
+                                activity_type,
+                                agui.json_guard(agui.json_from_jsonb(part.document))
+                            );
+                            is_loaded := false;
+                        elsif part.problem is null then
                             documents[touched] := part.document;
-                            insides[touched] := activity_type;
+                            if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
+                                heads[touched] := agui.json_member_set(heads[touched], 'activityType', activity_type);
+                            end if;
                         end if;
 
                     else
@@ -776,12 +852,12 @@ begin
             pieces := array_append(pieces, buffer);
         end if;
         result := agui.fold_settle(
-            result, first_node, following, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
+            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
             piece_nodes, pieces
         );
     end if;
     if is_patched then
-        result.state := agui.json_unguard(agui.json_unguard_numbers(document::text));
+        result.state := agui.json_from_jsonb(document);
     end if;
     result.lanes := agui.json_unguard(lanes::text);
     return result;

@@ -4,6 +4,7 @@ create or replace function agui.fold_settle(
     before agui.fold,
     first_node int,
     following int[],
+    same_as int[],
     keys text[],
     numbers int[],
     roles text[],
@@ -87,7 +88,7 @@ begin
     -- Tool calls, in the order in which their message got them.
     for part in
         select
-            call.parent as node,
+            parents[call.node] as node,
             string_agg(
                 coalesce(
                     texts[call.node],
@@ -95,11 +96,13 @@ begin
                         '{' || concat_ws(
                             ',',
                             nullif(substr(heads[call.node], 2, length(heads[call.node]) - 2), ''),
-                            '"function":{' || concat_ws(
-                                ',',
-                                nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
-                                '"arguments":' || contents[call.node]
-                            ) || '}',
+                            case
+                                when insides[call.node] is not null then '"function":{' || concat_ws(
+                                    ',',
+                                    nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
+                                    '"arguments":' || contents[call.node]
+                                ) || '}'
+                            end,
                             '"metadata":' || metadata[call.node]
                         ) || '}'
                     )
@@ -107,10 +110,10 @@ begin
                 ','
                 order by call.node
             ) as list
-        from unnest(parents) with ordinality as call (parent, node)
-        where call.parent > 0
-        and texts[call.parent] is null
-        group by call.parent
+        from generate_subscripts(parents, 1) as call (node)
+        where parents[call.node] > 0
+        and texts[parents[call.node]] is null
+        group by parents[call.node]
     loop
         calls[part.node] := '[' || part.list || ']';
     end loop;
@@ -121,29 +124,31 @@ begin
     end loop;
 
     select
-        coalesce(array_agg(numbers[message.node] order by message.position), '{}'),
+        coalesce(
+            array_agg(
+                case
+                    when numbers[version.node] > 0 then numbers[version.node]
+                    when version.node = any (same_as) then -version.node
+                end
+                order by message.position
+            ),
+            '{}'
+        ),
         coalesce(array_agg(agui.json_string_text(keys[message.node]) order by message.position), '{}'),
         coalesce(array_agg(roles[message.node] order by message.position), '{}'),
         coalesce(
             array_agg(
                 coalesce(
-                    texts[message.node],
+                    texts[version.node],
                     '{' || concat_ws(
                         ',',
-                        agui.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
-                        case
-                            when roles[message.node] = 'activity'
-                                then '"activityType":' || agui.json_unguard(insides[message.node])
-                        end,
-                        '"content":' || agui.json_unguard(coalesce(
-                            agui.json_unguard_numbers(documents[message.node]::text),
-                            contents[message.node]
-                        )),
-                        case
-                            when roles[message.node] is distinct from 'activity'
-                                then '"toolCalls":' || coalesce(calls[message.node], agui.json_unguard(insides[message.node]))
-                        end,
-                        '"metadata":' || agui.json_unguard(metadata[message.node])
+                        agui.json_unguard(nullif(substr(heads[version.node], 2, length(heads[version.node]) - 2), '')),
+                        '"content":' || coalesce(
+                            agui.json_from_jsonb(documents[version.node]),
+                            agui.json_unguard(contents[version.node])
+                        ),
+                        '"toolCalls":' || coalesce(calls[version.node], agui.json_unguard(insides[version.node])),
+                        '"metadata":' || agui.json_unguard(metadata[version.node])
                     ) || '}'
                 )
                 order by message.position
@@ -151,17 +156,18 @@ begin
             '{}'
         )
     into result.message_nos, result.message_ids, result.roles, result.bodies
-    from unnest(ordered) with ordinality as message (node, position);
+    from unnest(ordered) with ordinality as message (node, position)
+    cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
 
     return result;
 end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
 ) from public;

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// importTree makes the thread t with r1 ← r2 ← r3 and r1 ← r4, where r4 fails.
+func importTree(t *testing.T, commands commandLine) {
+	t.Helper()
+	asked := `{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u","role":"user","content":"Where\nto?"}]}}`
+	commands.must("import", writeFile(t, "tree.ndjson",
+		asked, finished,
+		started("t", "r2"), `{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}`, `{"type":"STATE_SNAPSHOT","snapshot":{"a":2}}`, finished,
+		started("t", "r3"), textBegins, token(1), textEnds, finished,
+		startedFrom("t", "r4", "r1"), failed,
+	))
+}
+
+func TestLogShowsTheRuns(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	table := strings.Split(commands.must("log", "t"), "\n")
+	for row, want := range []string{
+		"RUN FOLLOWS STATUS SEQ STARTED INPUT",
+		"r1 - finished 1–2 Where to?",
+		"r2 r1 finished 3–6",
+		"r3 r2 finished 7–11",
+		"* r4 r1 failed 12–13",
+	} {
+		if got := withoutTimes(table[row]); got != want {
+			t.Errorf("row %d is %q, want %q", row, got, want)
+		}
+	}
+	graph := commands.must("log", "t", "--graph")
+	const want = "* r4 (head, failed)\n" +
+		"| * r3\n" +
+		"| * r2\n" +
+		"|/\n" +
+		"* r1 Where to?\n"
+	if graph != want {
+		t.Errorf("graph:\n%s\nwant\n%s", graph, want)
+	}
+	runs := parse[[]loggedRun](commands, "log", "t")
+	if len(runs) != 4 || runs[0].Input != "Where\nto?" || runs[3].Parent != "r1" || !runs[3].IsHead || runs[2].IsHead || runs[2].LastSeq != 11 {
+		t.Errorf("JSON: %+v", runs)
+	}
+}
+
+// withoutTimes leaves the fields of a row, except dates and times of day.
+func withoutTimes(row string) string {
+	var fields []string
+	for _, field := range strings.Fields(row) {
+		if strings.Count(field, ":") != 2 && strings.Count(field, "-") != 2 {
+			fields = append(fields, field)
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+func TestBranchesListsTheLeaves(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	want := "   BRANCH  STATUS    RUNS  LEAVES AT  LAST SEQ\n" +
+		"   r3      finished  3     r1         11\n" +
+		"*  r4      failed    2     r1         13\n"
+	if table := commands.must("branches", "t"); table != want {
+		t.Errorf("table:\n%s\nwant\n%s", table, want)
+	}
+	branches := parse[[]pgagui.Branch](commands, "branches", "t")
+	if len(branches) != 2 || branches[0].RunID != "r3" || branches[0].Runs != 3 || !branches[1].IsHead {
+		t.Errorf("JSON: %+v", branches)
+	}
+}
+
+func TestRestoreAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	tests := []struct {
+		arguments []string
+		runID     string
+		seq       int64
+		messages  int
+		state     string
+	}{
+		{nil, "r4", 13, 1, `{}`},
+		{[]string{"--run", "r3"}, "r3", 11, 2, `{"a":2}`},
+		{[]string{"--run", "r3", "--at", "4"}, "r3", 4, 1, `{"a":1}`},
+	}
+	for range 2 {
+		for _, test := range tests {
+			restored := parse[pgagui.Restored](commands, append([]string{"restore", "t"}, test.arguments...)...)
+			if restored.RunID != test.runID || restored.Seq != test.seq || len(restored.Messages) != test.messages || string(restored.State) != test.state {
+				t.Errorf("restore %s: %+v, state %s", test.arguments, restored, restored.State)
+			}
+		}
+		commands.must("compact") // once more, from snapshots
+	}
+	if message := commands.mustFail(exitUsage, "restore", "t", "--at", "0"); !strings.Contains(message, "--at") {
+		t.Errorf("message: %s", message)
+	}
+}
+
+func TestCompactFoldsEndedRuns(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	first := parse[jobs.Compacted](commands, "compact", "--max-runs", "1")
+	if first.Runs != 1 || first.Waiting != 4 {
+		t.Errorf("--max-runs 1: %+v", first)
+	}
+	if rest := parse[jobs.Compacted](commands, "compact", "--workers", "2"); rest.Runs != 3 || rest.Threads != 1 {
+		t.Errorf("the rest: %+v", rest)
+	}
+	if out := commands.must("compact"); !strings.HasPrefix(out, "0 runs of 0 threads, ") {
+		t.Errorf("nothing to do: %s", out)
+	}
+	commands.mustFail(exitUsage, "compact", "--workers", "0")
+}
+
+func TestVerifyFindsASnapshotThatIsWrong(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	commands.must("import", writeFile(t, "other.ndjson", answer("other", "r", 1)...))
+	commands.must("compact")
+	if out := commands.must("verify"); out != "2 threads, no problem\n" {
+		t.Errorf("verify: %s", out)
+	}
+
+	pool := testdb.Connect(t, commands.databaseURL)
+	if _, err := pool.Exec(t.Context(), `update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('', 't') and run_no = 4`); err != nil {
+		t.Fatal(err)
+	}
+	result := commands.run("verify")
+	if result.code != exitProblems || !strings.HasPrefix(result.out, "thread t, run r4: ") || result.messages != "2 threads, 1 problem\n" {
+		t.Errorf("exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if result := commands.run("verify", "t", "--json"); result.code != exitProblems || result.messages != "" ||
+		!strings.HasPrefix(result.out, `{"threads":1,"problems":[{"threadId":"t","runId":"r4","problem":`) {
+		t.Errorf("JSON: exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if got := parse[verified](commands, "verify", "other"); got.Threads != 1 || len(got.Problems) != 0 {
+		t.Errorf("the other thread: %+v", got)
+	}
+}
+
+func TestScopesAreSeparate(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	commands.must("import", writeFile(t, "mine.ndjson", answer("t", "r", 1)...), "--scope", "mine")
+	if message := commands.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "scope") {
+		t.Errorf("message: %s", message)
+	}
+	if got := parse[verified](commands, "verify"); got.Threads != 0 {
+		t.Errorf("verify in another scope: %+v", got)
+	}
+}
+
+func TestMigrateUpAndDown(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, testdb.Empty(t)}
+	if status := parse[migrationStatus](commands, "migrate", "status"); status.Version != 0 || status.Latest == 0 || status.Dirty {
+		t.Errorf("status of an empty database: %+v", status)
+	}
+	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "installed") {
+		t.Errorf("up: %s", out)
+	}
+	if out := commands.must("migrate", "up"); !strings.Contains(out, "already") {
+		t.Errorf("up again: %s", out)
+	}
+	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
+		t.Errorf("status: %s", out)
+	}
+	importTree(t, commands)
+
+	refused := commands.run("migrate", "down")
+	if refused.code != exitUsage || !strings.Contains(refused.messages, "1 thread with 4 runs") || !strings.Contains(refused.messages, "--yes") {
+		t.Errorf("down without --yes: exit code %d, %s", refused.code, refused.messages)
+	}
+	commands.must("log", "t") // nothing was deleted
+	commands.must("migrate", "down", "--yes")
+	if out := commands.must("migrate", "down", "--yes"); !strings.Contains(out, "not installed") {
+		t.Errorf("down again: %s", out)
+	}
+	if got := parse[migrated](commands, "migrate", "up"); got.From != 0 || got.Version == 0 {
+		t.Errorf("up after down: %+v", got)
+	}
+}
+
+func TestMigrateSQLInstallsTheSchema(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, testdb.Empty(t)}
+	pool := testdb.Connect(t, commands.databaseURL)
+	for _, arguments := range [][]string{{"migrate", "sql"}, {"migrate", "sql", "--down"}, {"migrate", "sql"}} {
+		if _, err := pool.Exec(t.Context(), commands.must(arguments...)); err != nil {
+			t.Fatalf("%s: %v", arguments, err)
+		}
+	}
+	importTree(t, commands)
+}
+
+func TestFailuresSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	installed, empty := newCommandLine(t), commandLine{t, testdb.Empty(t)}
+	nowhere := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}
+	importTree(t, installed)
+	tests := []struct {
+		commands  commandLine
+		arguments string
+		code      int
+		saying    string
+	}{
+		{installed, "log nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "log nobody --graph", exitRefused, `thread "nobody" is unknown`},
+		{installed, "branches nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "export nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "restore nobody", exitRefused, `A thread exists once a run of it has begun`},
+		{installed, "verify nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "restore t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "export t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "restor t", exitUsage, "restore"},
+		{installed, "restore", exitUsage, "pgagui restore --help"},
+		{installed, "restore t --nope", exitUsage, "--nope"},
+		{installed, "log t u", exitUsage, "one thread"},
+		{installed, "import", exitUsage, "pgagui import --help"},
+		{installed, "migrate", exitUsage, "up, down, status or sql"},
+		{empty, "log t", exitUnavailable, "pgagui migrate up"},
+		{empty, "export t", exitUnavailable, "pgagui migrate up"},
+		{empty, "branches t", exitUnavailable, "pgagui migrate up"},
+		{empty, "restore t", exitUnavailable, "pgagui migrate up"},
+		{empty, "compact", exitUnavailable, "pgagui migrate up"},
+		{empty, "verify", exitUnavailable, "pgagui migrate up"},
+		{empty, "import ../../testdata/recordings/weather-tools.ndjson", exitUnavailable, "pgagui migrate up"},
+		{nowhere, "log t", exitUnavailable, "--database-url"},
+		{nowhere, "migrate status", exitUnavailable, "--database-url"},
+		{nowhere, "migrate up", exitUnavailable, "--database-url"},
+		{commandLine{t, "nonsense"}, "log t", exitUnavailable, "--database-url"},
+	}
+	for _, test := range tests {
+		if message := test.commands.mustFail(test.code, strings.Fields(test.arguments)...); !strings.Contains(message, test.saying) {
+			t.Errorf("pgagui %s: %s, which does not say %q", test.arguments, message, test.saying)
+		}
+	}
+}
+
+func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}
+	if got := parse[versionResult](commands, "version"); got.Version == "" || got.Go == "" {
+		t.Errorf("version: %+v", got)
+	}
+	if out := commands.must("version"); !strings.HasPrefix(out, "pgagui ") {
+		t.Errorf("version: %s", out)
+	}
+	if out := commands.must("help", "exit-codes"); !strings.Contains(out, exitCodesText) {
+		t.Errorf("help exit-codes: %s", out)
+	}
+	if out := commands.must(); !strings.Contains(out, "pgagui demo") {
+		t.Errorf("without arguments: %s", out)
+	}
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	t.Parallel()
+	for bytes, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "1.0 kB", 25_440: "25.4 kB", 999_949: "999.9 kB", 999_951: "1.0 MB", 3_200_000_000_000: "3.2 TB",
+	} {
+		if got := bytesText(bytes); got != want {
+			t.Errorf("bytesText(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+	for number, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 12_345_678: "12,345,678"} {
+		if got := thousands(number); got != want {
+			t.Errorf("thousands(%d) = %q, want %q", number, got, want)
+		}
+	}
+}

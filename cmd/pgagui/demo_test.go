@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// The demo as a user runs it first, on a server of its own, which is gone when Enter was pressed.
+func TestDemoOnAServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var out, messages bytes.Buffer
+	code := run(t.Context(), []string{"demo", "--keep", "--database-url", ""}, strings.NewReader("\n"), &out, &messages)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s\n%s", code, messages.String(), out.String())
+	}
+	checkDemo(t, out.String())
+
+	address := regexp.MustCompile(`postgres://[^']+`).FindString(out.String())
+	connection, err := pgx.Connect(t.Context(), address)
+	if err == nil {
+		connection.Close(t.Context())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("connecting to %q afterwards: %v, want a refused connection", address, err)
+	}
+}
+
+func TestDemoInADatabaseKeepsToItsScope(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, testdb.Empty(t)}
+	out := commands.must("demo")
+	checkDemo(t, out)
+	if got := parse[verified](commands, "verify"); got.Threads != 0 {
+		t.Errorf("the demo left %d threads in the default scope", got.Threads)
+	}
+	scope := regexp.MustCompile(`pgagui-demo-\w+`).FindString(out)
+	if got := parse[verified](commands, "verify", "--scope", scope); got.Threads != 3 {
+		t.Errorf("scope %s has %d threads, want 3", scope, got.Threads)
+	}
+}
+
+func checkDemo(t *testing.T, out string) {
+	t.Helper()
+	for _, want := range []string{
+		"0 new, 178 already there",
+		"* run-8 (head)",
+		"12 runs folded",
+		"waits for   approval: Book Casa do Miradouro",
+		"booked Casa do Miradouro",
+		"at most 100 a night, nothing booked",
+		"3 threads, no problem",
+		"the log as stored",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the demo does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// interrupter is a user who presses Ctrl-C when a text appears.
+type interrupter struct {
+	bytes.Buffer
+	text      string
+	interrupt context.CancelFunc
+}
+
+func (i *interrupter) Write(p []byte) (int, error) {
+	n, err := i.Buffer.Write(p)
+	if strings.Contains(i.String(), i.text) {
+		i.interrupt()
+	}
+	return n, err
+}
+
+func TestDemoCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	database := testdb.Empty(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &interrupter{text: "Compact:", interrupt: cancel}
+	var messages bytes.Buffer
+	code := run(ctx, []string{"demo", "--database-url", database}, strings.NewReader(""), out, &messages)
+	if code != exitInterrupted || messages.String() != "pgagui: interrupted\n" {
+		t.Errorf("exit code %d, messages %q", code, messages.String())
+	}
+	if strings.Contains(out.String(), "Verify:") {
+		t.Errorf("the demo went on:\n%s", out.String())
+	}
+}

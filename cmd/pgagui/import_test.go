@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every recording comes back byte for byte, thread by thread, and importing it again changes nothing.
+func TestExportGivesBackWhatWasImported(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	// The second folder may lie beside the repository, with recordings that are not part of it.
+	for _, folder := range []string{"../../testdata/recordings", "../../../shared/recordings"} {
+		entries, err := os.ReadDir(folder)
+		if err != nil && folder == "../../testdata/recordings" {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			name := entry.Name()
+			isEvents := strings.HasSuffix(name, ".ndjson") && !strings.HasSuffix(name, ".requests.ndjson") || strings.HasSuffix(name, ".sse")
+			if !isEvents || name == "release-approval.ndjson" { // which the log refuses, see below
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				commands := commandLine{t, commands.databaseURL}
+				file := filepath.Join(folder, name)
+				content, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				commands.must("import", file, "--scope", name)
+				for thread, lines := range linesByThread(t, string(content)) {
+					if got := commands.must("export", thread, "--scope", name); got != joinLines(lines) {
+						t.Errorf("thread %s came back as\n%s\nwant\n%s", thread, got, joinLines(lines))
+					}
+				}
+				again := parse[imported](commands, "import", file, "--scope", name)
+				if again.New != 0 || again.Events == 0 || again.AlreadyThere != again.Events {
+					t.Errorf("the second import: %+v", again)
+				}
+			})
+		}
+	}
+}
+
+// linesByThread returns the events of a recording: a line each, perhaps behind "data: ".
+func linesByThread(t *testing.T, content string) map[string][]string {
+	t.Helper()
+	threads := map[string][]string{}
+	thread := ""
+	for line := range strings.Lines(content) {
+		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "data: ")
+		if line == "" {
+			continue
+		}
+		var event struct{ Type, ThreadID string }
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		if event.Type == "RUN_STARTED" {
+			thread = event.ThreadID
+		}
+		threads[thread] = append(threads[thread], line)
+	}
+	return threads
+}
+
+func TestARunThatBreaksTheProtocolIsRefusedAtItsLine(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	const file = "../../testdata/recordings/release-approval.ndjson"
+	message := commands.mustFail(exitRefused, "import", file)
+	if !strings.HasPrefix(message, file+":16: ") || !strings.Contains(message, `run "run-1" of thread "release-checkout-2.4" is already finished`) {
+		t.Errorf("message: %s", message)
+	}
+}
+
+func TestImportCountsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	first := writeFile(t, "first.ndjson", answer("t", "r1", 3)...)
+	both := writeFile(t, "both.ndjson", append(answer("t", "r1", 3), answer("t", "r2", 1)...)...)
+
+	got := parse[imported](commands, "import", first)
+	if got.Threads != 1 || got.Runs != 1 || got.Events != 7 || got.New != 7 || got.AlreadyThere != 0 || got.Bytes == 0 {
+		t.Errorf("first import: %+v", got)
+	}
+	got = parse[imported](commands, "import", both)
+	if got.Runs != 2 || got.Events != 12 || got.New != 5 || got.AlreadyThere != 7 {
+		t.Errorf("second import: %+v", got)
+	}
+	if out := commands.must("import", first, both); !strings.HasPrefix(out, "1 thread, 3 runs, 19 events (0 new, 19 already there), ") {
+		t.Errorf("third import: %s", out)
+	}
+}
+
+// Calls to the database end within runs. An import that was interrupted there goes on, wherever the borders of its calls lie.
+func TestAnInterruptedImportGoesOn(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	lines := answer("t", "r1", 3*eventsPerCall)
+	lines[5] = fmt.Sprintf(`{"type":"CUSTOM","name":"large","value":"%s"}`, strings.Repeat("x", bytesPerCall))
+	for _, length := range []int{1, 5, eventsPerCall, eventsPerCall + 1, eventsPerCall + 50, len(lines), len(lines)} {
+		commands.must("import", "--leave-open", writeFile(t, "chat.ndjson", lines[:length]...))
+		if got := commands.must("export", "t"); got != joinLines(lines[:length]) {
+			t.Fatalf("after %d lines the log has %d", length, strings.Count(got, "\n"))
+		}
+	}
+}
+
+func TestARunThatIsCutOffIsClosedOnce(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "chat.ndjson", append([]string{started("t", "r1"), textBegins, token(1)}, answer("t", "r2", 1)...)...)
+	result := commands.run("import", file)
+	if result.code != exitOK || strings.Count(result.messages, "\n") != 1 ||
+		!strings.HasPrefix(result.messages, file+`:1: run "r1" of thread "t" has no end: closed as failed`) {
+		t.Errorf("exit code %d, messages: %s", result.code, result.messages)
+	}
+	log := commands.must("export", "t", "--run", "r1")
+	want := joinLines([]string{started("t", "r1"), textBegins, token(1), textEnds})
+	if !strings.HasPrefix(log, want) || !strings.Contains(strings.TrimPrefix(log, want), `"RUN_ERROR"`) {
+		t.Errorf("the log:\n%s", log)
+	}
+	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 2 || runs[0].Status != "failed" || runs[1].Parent != "r1" {
+		t.Errorf("runs: %+v", runs)
+	}
+
+	again := commands.run("import", file, "--json")
+	if again.code != exitOK || again.messages != "" || !strings.Contains(again.out, `"new":0`) || !strings.Contains(again.out, `"closed":0`) {
+		t.Errorf("imported again: exit code %d, %s%s", again.code, again.out, again.messages)
+	}
+	if now := commands.must("export", "t", "--run", "r1"); now != log {
+		t.Errorf("importing again made of the log\n%s", now)
+	}
+	commands.must("verify")
+}
+
+func TestAFileMayGrowBetweenImports(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	lines := answer("t", "r1", 4)
+	part, whole := writeFile(t, "chat.ndjson", lines[:4]...), writeFile(t, "chat.ndjson", lines...)
+
+	result := commands.run("import", part, "--leave-open")
+	if result.code != exitOK || !strings.Contains(result.messages, "stays in progress") {
+		t.Errorf("exit code %d, messages: %s", result.code, result.messages)
+	}
+	commands.must("import", whole)
+	if got := commands.must("export", "t"); got != joinLines(lines) {
+		t.Errorf("the log:\n%s", got)
+	}
+
+	// A run that was closed takes no more events, and the message says where it came to that.
+	commands.must("import", part, "--scope", "closed")
+	message := commands.mustFail(exitRefused, "import", whole, "--scope", "closed")
+	if !strings.HasPrefix(message, whole+":5: ") || !strings.Contains(message, "--leave-open") {
+		t.Errorf("message: %s", message)
+	}
+	// A file that is behind the log is no reason to close a run.
+	commands.must("import", "--leave-open", "--scope", "behind", writeFile(t, "longer.ndjson", lines[:6]...))
+	commands.must("import", "--scope", "behind", part)
+	if runs := parse[[]loggedRun](commands, "log", "t", "--scope", "behind"); runs[0].Status != "running" {
+		t.Errorf("runs: %+v", runs)
+	}
+}
+
+func TestThreadsMayChangeWithinAFile(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "chats.ndjson", slices.Concat(answer("a", "r", 1), answer("b", "r", 2), answer("a", "r2", 3))...)
+	commands.must("import", file)
+	if got, want := commands.must("export", "a"), joinLines(append(answer("a", "r", 1), answer("a", "r2", 3)...)); got != want {
+		t.Errorf("thread a:\n%s\nwant\n%s", got, want)
+	}
+	if got, want := commands.must("export", "b"), joinLines(answer("b", "r", 2)); got != want {
+		t.Errorf("thread b:\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnEventStreamFromStdin(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	stream := ": ping\n\nevent: message\ndata: " + started("t", "r") + "\n\n: ping\n\n" +
+		"data: {\"type\":\"CUSTOM\",\ndata: \"name\":\"two lines\"}\n\ndata: " + finished + "\n\ndata: [DONE]\n\n"
+	if result := commands.runWithInput(stream, "import", "-"); result.code != exitOK || !strings.Contains(result.out, "3 events") {
+		t.Errorf("exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	message := commands.mustFail(exitUsage, "export", "t")
+	if !strings.Contains(message, "event 2") || !strings.Contains(message, "--null") {
+		t.Errorf("message: %s", message)
+	}
+	events := commands.must("export", "t", "--null")
+	want := started("t", "r") + "\x00{\"type\":\"CUSTOM\",\n\"name\":\"two lines\"}\x00" + finished + "\x00"
+	if events != want {
+		t.Errorf("exported %q, want %q", events, want)
+	}
+	commands.runWithInput(events, "import", "-", "--scope", "copy")
+	if again := commands.must("export", "t", "--null", "--scope", "copy"); again != want {
+		t.Errorf("exported again: %q, want %q", again, want)
+	}
+}
+
+func TestBadInputIsReportedWithItsLine(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	good := answer("t", "r1", 2)
+	tests := map[string]struct {
+		bad    []string // the lines behind the good ones
+		line   int
+		code   int
+		saying string
+	}{
+		"no JSON":                  {[]string{started("t", "r2"), `{"type":`, finished}, 8, exitInput, "not valid JSON"},
+		"no object":                {[]string{`17`}, 7, exitInput, "JSON object"},
+		"no type":                  {[]string{started("t", "r2"), `{"TYPE":"CUSTOM"}`}, 8, exitInput, `"type"`},
+		"a type that is no string": {[]string{started("t", "r2"), `{"type":1}`}, 8, exitInput, `"type"`},
+		"a run without a thread":   {[]string{`{"type":"RUN_STARTED","runId":"r2"}`}, 7, exitInput, "--thread"},
+		"a run without an id":      {[]string{`{"type":"RUN_STARTED","threadId":"t"}`}, 7, exitInput, "--run"},
+		"an id that is no string":  {[]string{`{"type":"RUN_STARTED","threadId":"t","runId":7}`}, 7, exitInput, "string"},
+		"an unknown parent":        {[]string{startedFrom("t", "r2", "r0"), finished}, 7, exitRefused, `"r0"`},
+		"an event after the end":   {append(answer("t", "r2", 1), token(1)), 12, exitRefused, "already finished"},
+		"the same run once more":   {[]string{started("t", "r1"), failed}, 8, exitRefused, `run "r1"`},
+		"an unknown parent, later": {append(answer("t", "r2", 2*eventsPerCall), startedFrom("t", "r3", "r0"), finished), 11 + 2*eventsPerCall, exitRefused, `"r0"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			commands := commandLine{t, commands.databaseURL}
+			file := writeFile(t, "chat.ndjson", append(good[:len(good):len(good)], test.bad...)...)
+			result := commands.run("import", file, "--scope", name)
+			if result.code != test.code {
+				t.Errorf("exit code %d, want %d", result.code, test.code)
+			}
+			if !strings.HasPrefix(result.messages, fmt.Sprintf("%s:%d: ", file, test.line)) || !strings.Contains(result.messages, test.saying) ||
+				strings.Count(result.messages, "\n") != 1 {
+				t.Errorf("message: %s", result.messages)
+			}
+			if got := commands.must("export", "t", "--run", "r1", "--scope", name); got != joinLines(good) {
+				t.Errorf("the run before the bad line:\n%s", got)
+			}
+		})
+	}
+}
+
+// Line 1 of a file is where a run begins that has no RUN_STARTED, or one without ids, so there the flags give them.
+func TestIDsThatAFileDoesNotGive(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "chat.ndjson", failed)
+	if message := commands.mustFail(exitInput, "import", file); !strings.HasPrefix(message, file+":1: ") || !strings.Contains(message, "--thread") {
+		t.Errorf("message: %s", message)
+	}
+	commands.must("import", file, "--thread", "t", "--run", "r")
+	commands.must("import", writeFile(t, "chat.ndjson", `{"type":"RUN_STARTED"}`, finished), "--thread", "t", "--run", "r2")
+	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 2 || runs[0].ID != "r" || runs[0].Status != "failed" || runs[1].ID != "r2" {
+		t.Errorf("runs: %+v", runs)
+	}
+}
+
+func TestAFileThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	message := newCommandLine(t).mustFail(exitInput, "import", "nowhere.ndjson")
+	if !strings.Contains(message, "nowhere.ndjson") {
+		t.Errorf("message: %s", message)
+	}
+}
