@@ -94,6 +94,15 @@ func (q *Queries) ClaimThread(ctx context.Context, failed []pgtype.UUID) (pgtype
 	return thread_key, err
 }
 
+const compactRunning = `-- name: CompactRunning :exec
+call agui.compact_running($1::int)
+`
+
+func (q *Queries) CompactRunning(ctx context.Context, everyEvents int32) error {
+	_, err := q.db.Exec(ctx, compactRunning, everyEvents)
+	return err
+}
+
 const countRunsToCompact = `-- name: CountRunsToCompact :one
 select count(*) from agui.run where run.log_bytes is null and run.status <> 'running'
 `
@@ -119,6 +128,23 @@ func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnap
 	var dropped bool
 	err := row.Scan(&dropped)
 	return dropped, err
+}
+
+const dropSnapshots = `-- name: DropSnapshots :exec
+select agui.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+from agui.snapshot
+where snapshot.thread_key = $1::uuid and snapshot.run_no = any ($2::int[])
+`
+
+type DropSnapshotsParams struct {
+	ThreadKey pgtype.UUID
+	RunNos    []int32
+}
+
+// Drops the snapshots that runs were given while they were in progress.
+func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) error {
+	_, err := q.db.Exec(ctx, dropSnapshots, arg.ThreadKey, arg.RunNos)
+	return err
 }
 
 const foldBase = `-- name: FoldBase :one
@@ -303,6 +329,17 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 	return err
 }
 
+const previousTip = `-- name: PreviousTip :one
+select coalesce(agui.previous_tip($1::uuid), 0)::int as run_no
+`
+
+func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
+	row := q.db.QueryRow(ctx, previousTip, threadKey)
+	var run_no int32
+	err := row.Scan(&run_no)
+	return run_no, err
+}
+
 const runsToCompact = `-- name: RunsToCompact :many
 select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
 from agui.run
@@ -426,17 +463,6 @@ select max(run.run_no)::int from agui.run where run.thread_key = $1::uuid and ru
 // The youngest run that has ended; its snapshot is always kept.
 func (q *Queries) Tip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
 	row := q.db.QueryRow(ctx, tip, threadKey)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
-const youngestSnapshot = `-- name: YoungestSnapshot :one
-select coalesce(max(snapshot.run_no), 0)::int from agui.snapshot where snapshot.thread_key = $1::uuid
-`
-
-func (q *Queries) YoungestSnapshot(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, youngestSnapshot, threadKey)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err

@@ -172,3 +172,9 @@ func takeBudget(remaining *atomic.Int64, most int64) int64 {
 		}
 	}
 }
+
+// CompactRunning makes or renews the snapshot of every run in progress that has had everyEvents events since its last one, so
+// that a reload in the middle of a long run stays quick. It is the procedure agui.compact_running.
+func CompactRunning(ctx context.Context, pool *pgxpool.Pool, everyEvents int) error {
+	return db.New(pool).CompactRunning(ctx, int32(everyEvents))
+}

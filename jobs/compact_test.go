@@ -465,3 +465,70 @@ func TestCompactEndsWithItsContext(t *testing.T) {
 		t.Error("no error although the context had ended")
 	}
 }
+
+// A long run in progress gets a snapshot now and then; when it has ended, compaction weighs it like any other.
+func TestLongRunsInProgressGetSnapshots(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			ctx := context.Background()
+			appendRun(t, store, "t", "root", "", message("m1", 20)...)
+			appendRun(t, store, "t", "branch", "root", message("m2", 20)...)
+			appendAll := func(events ...string) {
+				t.Helper()
+				for _, event := range events {
+					if _, err := store.Append(ctx, "t", "long", []json.RawMessage{json.RawMessage(event)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			snapshots := func() int64 {
+				return count(t, pool, `select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run_id = 'long'`)
+			}
+			compactRunning := func() {
+				t.Helper()
+				if err := jobs.CompactRunning(ctx, pool, 50); err != nil {
+					t.Fatal(err)
+				}
+			}
+			appendAll(`{"type":"RUN_STARTED","runId":"long","parentRunId":"root"}`)
+			compactRunning()
+			if snapshots() != 0 {
+				t.Error("a run of one event has a snapshot")
+			}
+			// The stream of chunks is open when the snapshot is made.
+			for i := range 130 {
+				appendAll(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK"%s,"delta":"chunk %d "}`, map[bool]string{true: `,"messageId":"c"`}[i == 0], i))
+				if i%20 == 0 {
+					want := restored(t, store, "t", "long")
+					compactRunning()
+					if got := restored(t, store, "t", "long"); !sameJSON(t, got, want) {
+						t.Errorf("after %d chunks, with a snapshot:\n%s\nwithout:\n%s", i+1, got, want)
+					}
+					checkSnapshots(t, pool, store)
+				}
+			}
+			if snapshots() != 1 {
+				t.Errorf("the run has %d snapshots, want 1", snapshots())
+			}
+			compact(t, pool)
+			if snapshots() != 1 {
+				t.Error("compaction of the other runs dropped the snapshot of the run in progress")
+			}
+			checkSnapshots(t, pool, store)
+			want := restored(t, store, "t", "long")
+			appendAll(`{"type":"TEXT_MESSAGE_CHUNK","delta":"the end"}`, `{"type":"RUN_FINISHED"}`)
+			compact(t, pool)
+			checkSnapshots(t, pool, store)
+			if got := restored(t, store, "t", "long"); strings.Index(got, "the end") < 0 || len(got) < len(want) {
+				t.Errorf("the ended run restores as %s", got)
+			}
+			appendRun(t, store, "t", "after", "root", message("m3", 20)...)
+			compact(t, pool)
+			checkSnapshots(t, pool, store)
+		})
+	}
+}

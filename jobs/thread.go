@@ -52,15 +52,23 @@ func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacte
 	if t.lastNumber, err = t.queries.LastMessageNo(ctx, t.key); err != nil {
 		return Compacted{}, err
 	}
+	// Snapshots from when these runs were in progress are made anew from their parents' folds, which are at hand.
+	numbers := make([]int32, len(pending))
+	for i, run := range pending {
+		numbers[i] = run.RunNo
+	}
+	if err := t.queries.DropSnapshots(ctx, db.DropSnapshotsParams{ThreadKey: t.key, RunNos: numbers}); err != nil {
+		return Compacted{}, err
+	}
 	// It may owe its snapshot to having been the tip. Until the end of this transaction folds point to its message versions.
-	oldTip, err := t.queries.YoungestSnapshot(ctx, t.key)
+	oldTip, err := t.queries.PreviousTip(ctx, t.key)
 	if err != nil {
 		return Compacted{}, err
 	}
 	if err := t.loadParents(ctx, pending); err != nil {
 		return Compacted{}, err
 	}
-	if err := t.foldLog(ctx, pending); err != nil {
+	if err := t.foldLog(ctx, pending, numbers); err != nil {
 		return Compacted{}, err
 	}
 	t.compacted.ThreadKey = t.key
@@ -156,13 +164,11 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 }
 
 // foldLog reads the log of the pending runs and finishes each run when its last batch has come.
-func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow) error {
+func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow, numbers []int32) error {
 	runs := make(map[int32]db.RunsToCompactRow, len(pending))
-	numbers := make([]int32, len(pending))
 	fromSeq, throughSeq := pending[0].FirstSeq, int64(0)
-	for i, run := range pending {
+	for _, run := range pending {
 		runs[run.RunNo] = run
-		numbers[i] = run.RunNo
 		throughSeq = max(throughSeq, run.LastSeq)
 	}
 	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch db.BatchesBetweenRow) error {

@@ -34,7 +34,7 @@ func TestCatalog(t *testing.T) {
 			select oid::regprocedure::text from pg_proc
 			where pronamespace = 'agui'::regnamespace
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
-				and coalesce(array_to_string(proconfig, ';'), '') !~ '^search_path=pg_catalog, pg_temp$'
+				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
 				and oid <> 'agui.compact(int)'::regprocedure`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c

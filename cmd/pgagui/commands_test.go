@@ -251,6 +251,20 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestALostConnectionIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pool := testdb.Connect(t, commands.databaseURL)
+	// The import meets it in its first append.
+	_, err := pool.Exec(t.Context(), `
+		create function public.hang_up() returns trigger language plpgsql as 'begin perform pg_terminate_backend(pg_backend_pid()); return new; end';
+		create trigger hang_up before insert on agui.run for each row execute function public.hang_up()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands.mustFail(exitUnavailable, "import", writeFile(t, "chat.ndjson", answer("t", "r", 1)...))
+}
+
 func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
 	t.Parallel()
 	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}

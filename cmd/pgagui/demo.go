@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -126,7 +125,7 @@ func (d *demonstration) importRecordings(ctx context.Context) error {
 			return err
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s",
-			path.Base(name), countText(done.Runs, "run"), countText(done.Events, "event"), bytesText(done.Bytes), durationText(done.Duration)))
+			name, countText(done.Runs, "run"), countText(done.Events, "event"), bytesText(done.Bytes), durationText(done.Duration)))
 	}
 	again, err := d.importRecording(ctx, demoRecordings[0])
 	if err != nil {

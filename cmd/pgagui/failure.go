@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -71,14 +70,10 @@ func (e *unavailableError) Unwrap() error { return e.err }
 // exitCode is the exit code that an error stands for.
 func exitCode(err error) int {
 	var (
-		usage       *usageError
-		unavailable *unavailableError
-		connect     *pgconn.ConnectError
-		server      *pgconn.PgError
-		refusal     *pgagui.Error
-		line        *eventfile.Error
-		file        *fs.PathError
-		network     net.Error
+		usage   *usageError
+		refusal *pgagui.Error
+		line    *eventfile.Error
+		file    *fs.PathError
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -89,16 +84,25 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &refusal):
 		return exitRefused
-	case errors.As(err, &unavailable), errors.As(err, &connect), hasNoSchema(err), isUnfit(err),
-		errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
-		return exitUnavailable
-	case errors.As(err, &server) && isLost(server):
-		return exitUnavailable
 	case errors.As(err, &line), errors.As(err, &file):
 		return exitInput
+	case isUnavailable(err), hasNoSchema(err), isUnfit(err):
+		return exitUnavailable
 	default:
 		return exitRefused
 	}
+}
+
+// isUnavailable reports whether there was no connection to the database, or it was lost.
+func isUnavailable(err error) bool {
+	var (
+		unavailable *unavailableError
+		connect     *pgconn.ConnectError
+		network     *net.OpError
+		server      *pgconn.PgError
+	)
+	return errors.As(err, &unavailable) || errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
 }
 
 // hasNoSchema reports whether a statement failed because what it names of the schema agui does not exist.
@@ -124,11 +128,6 @@ func isUnfit(err error) bool {
 	return false
 }
 
-// isLost reports whether the server ended the connection.
-func isLost(server *pgconn.PgError) bool {
-	return strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")
-}
-
 // describe makes one line of an error: what went wrong, where, and what to do. It is empty when all has been said already.
 func describe(err error) string {
 	var line *eventfile.Error
@@ -143,25 +142,18 @@ func describe(err error) string {
 
 func explain(err error) string {
 	var (
-		usage       *usageError
-		refusal     *pgagui.Error
-		unavailable *unavailableError
-		connect     *pgconn.ConnectError
+		usage   *usageError
+		refusal *pgagui.Error
 	)
 	switch {
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.problem), usage.command)
-	case errors.As(err, &refusal):
-		if refusal.Hint == "" {
-			return err.Error()
-		}
+	case errors.As(err, &refusal) && refusal.Hint != "":
 		return strings.TrimSuffix(err.Error(), ".") + ". " + refusal.Hint
 	case hasNoSchema(err):
 		return "the database has no schema agui, or an older one: run pgagui migrate up (" + err.Error() + ")"
-	case errors.As(err, &connect), errors.As(err, &unavailable):
+	case isUnavailable(err):
 		return err.Error() + " (--database-url or DATABASE_URL says which database to use)"
-	case errors.Is(err, context.Canceled):
-		return errInterrupted.Error()
 	default:
 		return err.Error()
 	}

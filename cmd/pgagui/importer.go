@@ -8,7 +8,9 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -192,12 +194,25 @@ func (r *importedRun) readIDs(event []byte) error {
 			if err := json.Unmarshal(raw, id.value); err != nil {
 				return fmt.Errorf("the %s of RUN_STARTED must be a string, not %s", id.field, raw)
 			}
+			if !isText(raw, *id.value) {
+				return fmt.Errorf("the %s of RUN_STARTED holds what no text in PostgreSQL can, \\u0000 or half a surrogate pair: %s", id.field, raw)
+			}
 		}
 		if *id.value == "" {
 			return fmt.Errorf("RUN_STARTED has no %s: give one with %s", id.field, id.flag)
 		}
 	}
 	return nil
+}
+
+// isText reports whether a JSON string, given as it is written and as Go decoded it, can be an id in the database.
+func isText(raw []byte, decoded string) bool {
+	if strings.ContainsRune(decoded, 0) {
+		return false
+	}
+	// Go makes U+FFFD of a surrogate that stands alone; ids that differ would become the same one.
+	isEscaped := strings.Contains(strings.ToLower(string(raw)), `\ud`)
+	return !(isEscaped && strings.ContainsRune(decoded, utf8.RuneError))
 }
 
 // send appends the pending events.

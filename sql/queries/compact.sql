@@ -25,8 +25,14 @@ limit @max_runs::int;
 -- The youngest run that has ended; its snapshot is always kept.
 select max(run.run_no)::int from agui.run where run.thread_key = @thread_key::uuid and run.status <> 'running';
 
--- name: YoungestSnapshot :one
-select coalesce(max(snapshot.run_no), 0)::int from agui.snapshot where snapshot.thread_key = @thread_key::uuid;
+-- name: PreviousTip :one
+select coalesce(agui.previous_tip(@thread_key::uuid), 0)::int as run_no;
+
+-- name: DropSnapshots :exec
+-- Drops the snapshots that runs were given while they were in progress.
+select agui.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+from agui.snapshot
+where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = any (@run_nos::int[]);
 
 -- name: LastMessageNo :one
 select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = @thread_key::uuid;
@@ -113,3 +119,6 @@ where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
 
 -- name: DropNeedlessSnapshot :one
 select agui.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;
+
+-- name: CompactRunning :exec
+call agui.compact_running(@every_events::int);

@@ -894,6 +894,7 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
     calls   constant int[] := array(
@@ -1086,6 +1087,7 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui.fold := start;
@@ -1115,6 +1117,7 @@ declare
     piece_nodes int[];
     pieces      text[];
     cleared     int[];     -- of a node the number of pieces that no longer count
+    has_grown   boolean[]; -- a node whose string has grown: nothing but an activity can be in the way of more
     growing     int;       -- the node whose last pieces are still in the buffer
     buffer      text := '';
 
@@ -1232,6 +1235,38 @@ begin
                 buffer := '';
             end if;
             continue;
+        end if;
+
+        -- Or one more piece of another string that has grown before.
+
+        if event.type in ('TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'REASONING_MESSAGE_CONTENT')
+            and hashed = node_count
+            and is_loaded
+            and lanes is null
+            and left(event.delta, 1) = '"'
+            and left(event.id, 1) = '"'
+            and coalesce(left(event.owner, 1), '"') = '"'
+            and coalesce(left(event.metadata, 1), '{') = '{'
+        then
+            key := agui.json_string_token(event.id);
+            node := agui.fold_find(buckets, keys, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
+            if has_grown[node] then
+                if event.metadata is not null then
+                    piece_nodes := array_append(piece_nodes, -node);
+                    pieces := array_append(pieces, event.metadata);
+                end if;
+                if growing <> node then
+                    piece_nodes := array_append(piece_nodes, growing);
+                    pieces := array_append(pieces, buffer);
+                    buffer := '';
+                end if;
+                growing := node;
+                buffer := buffer || event.delta || E'\x01';
+                grown_type := event.type;
+                grown_id := event.id;
+                grown_owner := event.owner;
+                continue;
+            end if;
         end if;
 
         -- What the event says. Whatever is malformed is skipped here, before it has any effect.
@@ -1454,6 +1489,7 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
+            has_grown := '{}';
                 growing := null;
                 node_count := cardinality(keys);
                 following := array(select generate_series(2, node_count));
@@ -1717,6 +1753,7 @@ begin
                                 buffer := '';
                             end if;
                             cleared[node] := cardinality(pieces);
+                            has_grown[node] := false;
                             numbers[node] := null;
                             texts[node] := null;
                             result_owner := null;
@@ -1846,6 +1883,7 @@ begin
                             buffer := '';
                         end if;
                         growing := touched;
+                        has_grown[touched] := same_as[node] is null;
                         buffer := buffer || delta || E'\x01';
                         grown_type := event.type;
                         grown_id := event.id;
@@ -2184,6 +2222,8 @@ revoke execute on function agui.fold_run(uuid, int, bigint, int) from public;
 -- sql/functions/fold/fold_settle.sql
 -- The end of agui.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
 -- its number.
+--
+-- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui.fold_settle(
     before agui.fold,
     first_node int,
@@ -2207,15 +2247,26 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result   agui.fold := before;
-    ordered  int[] := '{}';
-    node     int := first_node;
-    part     record;
-    metadata text[];
-    calls    text[];
+    result       agui.fold := before;
+    part         record;
+    metadata     text[];
+    call_parents int[] := '{}';
+    call_texts   text[] := '{}';
+    calls        text[];
+    ordered      int[] := '{}';
+    node         int := first_node;
 begin
+    if cardinality(cleared) > 0 then
+        for position in 1 .. cardinality(pieces) loop
+            if position <= cleared[abs(piece_nodes[position])] then
+                piece_nodes[position] := 0;
+            end if;
+        end loop;
+    end if;
+
     -- Strings that grew. Their pieces are JSON strings, each followed by a separator that no JSON text holds.
     for part in
         select
@@ -2223,7 +2274,6 @@ begin
             replace(rtrim(string_agg(piece.text, '' order by piece.position), E'\x01'), E'"\x01"', '') as grown
         from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
         where piece.node > 0
-        and piece.position > coalesce(cleared[piece.node], 0)
         group by piece.node
     loop
         contents[part.node] := case
@@ -2238,7 +2288,6 @@ begin
             select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
             from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
             where piece.node < 0
-            and piece.position > coalesce(cleared[-piece.node], 0)
         ),
         member as (
             select
@@ -2270,36 +2319,40 @@ begin
     end loop;
 
     -- Tool calls, in the order in which their message got them.
-    for part in
-        select
-            parents[call.node] as node,
-            string_agg(
+    for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
+        if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
+            call_parents := array_append(call_parents, parents[node_of_call]);
+            call_texts := array_append(
+                call_texts,
                 coalesce(
-                    texts[call.node],
+                    texts[node_of_call],
                     agui.json_unguard(
                         '{' || concat_ws(
                             ',',
-                            nullif(substr(heads[call.node], 2, length(heads[call.node]) - 2), ''),
+                            nullif(substr(heads[node_of_call], 2, length(heads[node_of_call]) - 2), ''),
                             case
-                                when insides[call.node] is not null then '"function":{' || concat_ws(
+                                when insides[node_of_call] is not null then '"function":{' || concat_ws(
                                     ',',
-                                    nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
-                                    '"arguments":' || contents[call.node]
+                                    nullif(substr(insides[node_of_call], 2, length(insides[node_of_call]) - 2), ''),
+                                    '"arguments":' || contents[node_of_call]
                                 ) || '}'
                             end,
-                            '"metadata":' || metadata[call.node]
+                            '"metadata":' || metadata[node_of_call]
                         ) || '}'
                     )
-                ),
-                ','
-                order by call.node
-            ) as list
-        from generate_subscripts(parents, 1) as call (node)
-        where parents[call.node] > 0
-        and texts[parents[call.node]] is null
-        group by parents[call.node]
+                )
+            );
+        end if;
+    end loop;
+
+    for part in
+        select
+            call.parent,
+            '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+        from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
+        group by call.parent
     loop
-        calls[part.node] := '[' || part.list || ']';
+        calls[part.parent] := part.list;
     end loop;
 
     while node is not null loop
@@ -2368,6 +2421,7 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result      agui.fold := before;
@@ -3365,9 +3419,9 @@ as $$
 declare
     batch_row_bytes constant int := 70;
     run      agui.run;
-    base_no  int;
     fold     agui.fold;
     is_tip   boolean;
+    base_no  int;
     fold_bytes bigint;
     old_tip  int;
 begin
@@ -3382,8 +3436,7 @@ begin
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    base_no := agui.fold_base(thread_key, run_no, run.last_seq);
-    fold := agui.fold_run(thread_key, run_no, run.last_seq, base_no);
+    fold := agui.fold_run(thread_key, run_no, run.last_seq, agui.fold_base(thread_key, run_no, run.last_seq));
 
     is_tip := not exists (
         select
@@ -3394,24 +3447,25 @@ begin
     );
     if not is_tip then
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        base_no := agui.strict_base(thread_key, run_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where message.message_no is null;
+        where message.message_no is null or not message.message_no <@ agui.held_messages(thread_key, base_no);
+
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
+            perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
             return false;
         end if;
     end if;
 
     perform agui.write_snapshot(thread_key, run_no, fold);
 
-    if is_tip then
-        old_tip := agui.previous_tip(thread_key, run_no);
-        if old_tip is not null then
-            perform agui.drop_needless_snapshot(thread_key, old_tip);
-        end if;
+    old_tip := agui.previous_tip(thread_key, run_no);
+    if old_tip is not null then
+        perform agui.drop_needless_snapshot(thread_key, old_tip);
     end if;
     return true;
 end
@@ -3424,6 +3478,59 @@ comment on function agui.compact_run(uuid, int) is
 
 revoke execute on function agui.compact_run(uuid, int) from public;
 
+-- sql/functions/snapshots/compact_running.sql
+create or replace procedure agui.compact_running(every_events int default 1000)
+language plpgsql
+-- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+as $$
+declare
+    candidate record;
+    latest    agui.run;
+begin
+    if pg_catalog.pg_is_in_recovery() then
+        raise notice 'agui.compact_running does nothing on a standby';
+        return;
+    end if;
+    for candidate in
+        select run.thread_key, run.run_no
+        from agui.run as run
+        left join agui.snapshot as snapshot
+            on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+        cross join lateral (
+            select coalesce(pg_catalog.sum(batch.n), 0) as n
+            from agui.batch as batch
+            where batch.thread_key = run.thread_key
+                and batch.run_no = run.run_no
+                and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
+        ) as news
+        where run.status = 'running' and news.n >= every_events
+        order by run.thread_key, run.run_no
+    loop
+        perform
+        from agui.thread as thread
+        where thread.thread_key = candidate.thread_key
+        for no key update skip locked;
+        if found then
+            -- Looked at anew: it may have ended since, and is compaction's then.
+            select run.* into latest
+            from agui.run as run
+            where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
+            if latest.status = 'running' then
+                perform agui.write_snapshot(latest.thread_key, latest.run_no, agui.fold_at(latest, null));
+            end if;
+        end if;
+        commit;
+    end loop;
+end
+$$;
+
+comment on procedure agui.compact_running(int) is
+    'Makes or renews the snapshot of every run in progress that has had every_events events since its last one, so that a reload in the '
+    'middle of a long run stays quick. Commits run by run; threads that another compactor holds are passed over. '
+    'Call it outside a transaction block.';
+
+revoke execute on procedure agui.compact_running(int) from public;
+
 -- sql/functions/snapshots/drop_needless_snapshot.sql
 create or replace function agui.drop_needless_snapshot(thread_key uuid, run_no int)
 returns boolean
@@ -3432,64 +3539,79 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    dropped   agui.snapshot;
-    parent_no int;
-    base_no   int;
+    base_no int := agui.strict_base(thread_key, run_no);
     snapshot_bytes bigint;
 begin
-    select snapshot.* into dropped
-    from agui.snapshot as snapshot
-    where snapshot.thread_key = drop_needless_snapshot.thread_key and snapshot.run_no = drop_needless_snapshot.run_no;
-
-    select run.parent_no into parent_no
-    from agui.run as run
-    where run.thread_key = drop_needless_snapshot.thread_key and run.run_no = drop_needless_snapshot.run_no;
-    base_no := agui.fold_base(thread_key, parent_no, 9223372036854775807);
-
-    -- What it takes: its own row and the message versions that it added to those of the snapshot before it.
     select agui.snapshot_bytes(
-        pg_column_size(dropped.state) + pg_column_size(dropped.interrupts), count(*), coalesce(sum(pg_column_size(message.body)), 0)
+        pg_column_size(snapshot.state) + pg_column_size(snapshot.interrupts), added.n, added.bytes
     )
     into snapshot_bytes
-    from unnest(dropped.message_nos) as part (message_nos)
-    join agui.message as message
-        on message.thread_key = drop_needless_snapshot.thread_key
-            and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-    where not exists (
-        select
-        from agui.snapshot as base
-        cross join unnest(base.message_nos) as base_part (message_nos)
-        where base.thread_key = drop_needless_snapshot.thread_key
-            and base.run_no = base_no
-            and base_part.message_nos @> message.message_no
-    );
+    from agui.snapshot as snapshot
+    cross join lateral (
+        -- the message versions that it added to those of the snapshot before it
+        select count(*) as n, coalesce(sum(pg_column_size(message.body)), 0) as bytes
+        from unnest(snapshot.message_nos) as part (message_nos)
+        join agui.message as message
+            on message.thread_key = snapshot.thread_key
+                and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+        where not message.message_no <@ agui.held_messages(snapshot.thread_key, base_no)
+    ) as added
+    where snapshot.thread_key = drop_needless_snapshot.thread_key and snapshot.run_no = drop_needless_snapshot.run_no;
 
     if agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), snapshot_bytes) then
         return false;
     end if;
-
-    delete from agui.snapshot as snapshot
-    where snapshot.thread_key = drop_needless_snapshot.thread_key and snapshot.run_no = drop_needless_snapshot.run_no;
-
-    delete from agui.message as message
-    using unnest(dropped.message_nos) as part (message_nos)
-    where message.thread_key = drop_needless_snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-        and not message.message_no <@ (
-            select coalesce(range_agg(kept_part.message_nos), '{}')
-            from agui.snapshot as kept
-            cross join unnest(kept.message_nos) as kept_part (message_nos)
-            where kept.thread_key = drop_needless_snapshot.thread_key
-        );
+    perform agui.drop_snapshot(thread_key, run_no);
     return true;
 end
 $$;
 
 comment on function agui.drop_needless_snapshot(uuid, int) is
-    'Drops a run''s snapshot that agui.is_worth_keeping does not hold to be worth it, with the message versions that no other snapshot '
-    'has; answers whether it did. The caller holds the thread''s row.';
+    'Drops a run''s snapshot that agui.is_worth_keeping does not hold to be worth what it takes; answers whether it did. '
+    'The caller holds the thread''s row.';
 
 revoke execute on function agui.drop_needless_snapshot(uuid, int) from public;
+
+-- sql/functions/snapshots/drop_snapshot.sql
+create or replace function agui.drop_snapshot(thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    dropped int4range[];
+begin
+    delete from agui.snapshot as snapshot
+    where snapshot.thread_key = drop_snapshot.thread_key and snapshot.run_no = drop_snapshot.run_no
+    returning snapshot.message_nos into dropped;
+    perform agui.sweep_messages(thread_key, dropped);
+end
+$$;
+
+comment on function agui.drop_snapshot(uuid, int) is
+    'Deletes the snapshot of a run, if it has one, with the message versions that no other snapshot holds. The caller holds the thread''s row.';
+
+revoke execute on function agui.drop_snapshot(uuid, int) from public;
+
+-- sql/functions/snapshots/held_messages.sql
+create or replace function agui.held_messages(thread_key uuid, run_no int)
+returns int4multirange
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(range_agg(part.message_nos), '{}')
+    from agui.snapshot as snapshot
+    cross join unnest(snapshot.message_nos) as part (message_nos)
+    where snapshot.thread_key = held_messages.thread_key and snapshot.run_no = held_messages.run_no
+$$;
+
+comment on function agui.held_messages(uuid, int) is
+    'The message versions that the snapshot of a run holds; none where it has no snapshot.';
+
+revoke execute on function agui.held_messages(uuid, int) from public;
 
 -- sql/functions/snapshots/is_worth_keeping.sql
 create or replace function agui.is_worth_keeping(log_bytes bigint, snapshot_bytes bigint)
@@ -3534,7 +3656,7 @@ comment on function agui.log_bytes_since(uuid, int, int) is
 revoke execute on function agui.log_bytes_since(uuid, int, int) from public;
 
 -- sql/functions/snapshots/previous_tip.sql
-create or replace function agui.previous_tip(thread_key uuid, before_no int)
+create or replace function agui.previous_tip(thread_key uuid, before_no int default null)
 returns int
 language sql
 stable
@@ -3543,11 +3665,15 @@ set search_path = pg_catalog, pg_temp
 as $$
     select max(snapshot.run_no)
     from agui.snapshot as snapshot
-    where snapshot.thread_key = previous_tip.thread_key and snapshot.run_no < before_no
+    join agui.run as run
+        on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+    where snapshot.thread_key = previous_tip.thread_key
+        and (before_no is null or snapshot.run_no < before_no)
+        and run.log_bytes is not null
 $$;
 
 comment on function agui.previous_tip(uuid, int) is
-    'The youngest run with a snapshot before a run: it may owe its snapshot to having been the tip. Null: none.';
+    'The youngest compacted run with a snapshot, before the given one: it may owe its snapshot to having been the tip. Null: none.';
 
 revoke execute on function agui.previous_tip(uuid, int) from public;
 
@@ -3565,6 +3691,50 @@ comment on function agui.snapshot_bytes(bigint, bigint, bigint) is
 
 revoke execute on function agui.snapshot_bytes(bigint, bigint, bigint) from public;
 
+-- sql/functions/snapshots/strict_base.sql
+create or replace function agui.strict_base(thread_key uuid, run_no int)
+returns int
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui.fold_base(run.thread_key, run.parent_no, 9223372036854775807)
+    from agui.run as run
+    where run.thread_key = strict_base.thread_key and run.run_no = strict_base.run_no
+$$;
+
+comment on function agui.strict_base(uuid, int) is
+    'The nearest run before a run on its lineage that has a snapshot; null when there is none.';
+
+revoke execute on function agui.strict_base(uuid, int) from public;
+
+-- sql/functions/snapshots/sweep_messages.sql
+create or replace function agui.sweep_messages(thread_key uuid, message_nos int4range[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui.message as message
+    using unnest(sweep_messages.message_nos) as part (message_nos)
+    where message.thread_key = sweep_messages.thread_key
+        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+        and not message.message_no <@ (
+            select coalesce(range_agg(kept_part.message_nos), '{}')
+            from agui.snapshot as kept
+            cross join unnest(kept.message_nos) as kept_part (message_nos)
+            where kept.thread_key = sweep_messages.thread_key
+        );
+end
+$$;
+
+comment on function agui.sweep_messages(uuid, int4range[]) is
+    'Deletes those of the given message versions that no snapshot holds any more. The caller holds the thread''s row.';
+
+revoke execute on function agui.sweep_messages(uuid, int4range[]) from public;
+
 -- sql/functions/snapshots/write_snapshot.sql
 create or replace function agui.write_snapshot(thread_key uuid, run_no int, fold agui.fold)
 returns void
@@ -3573,8 +3743,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    last_no int;
+    last_no  int;
+    replaced int4range[];
 begin
+    select snapshot.message_nos
+    into replaced
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = write_snapshot.thread_key and snapshot.run_no = write_snapshot.run_no;
+
     select coalesce(max(message.message_no), 0)
     into last_no
     from agui.message as message
@@ -3626,11 +3802,15 @@ begin
         interrupts = excluded.interrupts,
         lanes = excluded.lanes,
         created_at = excluded.created_at;
+
+    if replaced is not null then
+        perform agui.sweep_messages(thread_key, replaced);
+    end if;
 end
 $$;
 
 comment on function agui.write_snapshot(uuid, int, agui.fold) is
-    'Keeps a fold as the snapshot of a run; messages that have no number yet are stored as new versions. '
+    'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
     'The caller holds the thread''s row.';
 
 revoke execute on function agui.write_snapshot(uuid, int, agui.fold) from public;

@@ -11,6 +11,7 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
     calls   constant int[] := array(

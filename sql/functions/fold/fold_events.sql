@@ -18,6 +18,7 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui.fold := start;
@@ -47,6 +48,7 @@ declare
     piece_nodes int[];
     pieces      text[];
     cleared     int[];     -- of a node the number of pieces that no longer count
+    has_grown   boolean[]; -- a node whose string has grown: nothing but an activity can be in the way of more
     growing     int;       -- the node whose last pieces are still in the buffer
     buffer      text := '';
 
@@ -164,6 +166,38 @@ begin
                 buffer := '';
             end if;
             continue;
+        end if;
+
+        -- Or one more piece of another string that has grown before.
+
+        if event.type in ('TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'REASONING_MESSAGE_CONTENT')
+            and hashed = node_count
+            and is_loaded
+            and lanes is null
+            and left(event.delta, 1) = '"'
+            and left(event.id, 1) = '"'
+            and coalesce(left(event.owner, 1), '"') = '"'
+            and coalesce(left(event.metadata, 1), '{') = '{'
+        then
+            key := agui.json_string_token(event.id);
+            node := agui.fold_find(buckets, keys, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
+            if has_grown[node] then
+                if event.metadata is not null then
+                    piece_nodes := array_append(piece_nodes, -node);
+                    pieces := array_append(pieces, event.metadata);
+                end if;
+                if growing <> node then
+                    piece_nodes := array_append(piece_nodes, growing);
+                    pieces := array_append(pieces, buffer);
+                    buffer := '';
+                end if;
+                growing := node;
+                buffer := buffer || event.delta || E'\x01';
+                grown_type := event.type;
+                grown_id := event.id;
+                grown_owner := event.owner;
+                continue;
+            end if;
         end if;
 
         -- What the event says. Whatever is malformed is skipped here, before it has any effect.
@@ -386,6 +420,7 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
+            has_grown := '{}';
                 growing := null;
                 node_count := cardinality(keys);
                 following := array(select generate_series(2, node_count));
@@ -649,6 +684,7 @@ begin
                                 buffer := '';
                             end if;
                             cleared[node] := cardinality(pieces);
+                            has_grown[node] := false;
                             numbers[node] := null;
                             texts[node] := null;
                             result_owner := null;
@@ -778,6 +814,7 @@ begin
                             buffer := '';
                         end if;
                         growing := touched;
+                        has_grown[touched] := same_as[node] is null;
                         buffer := buffer || delta || E'\x01';
                         grown_type := event.type;
                         grown_id := event.id;

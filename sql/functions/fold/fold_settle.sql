@@ -1,5 +1,7 @@
 -- The end of agui.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
 -- its number.
+--
+-- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui.fold_settle(
     before agui.fold,
     first_node int,
@@ -23,15 +25,26 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result   agui.fold := before;
-    ordered  int[] := '{}';
-    node     int := first_node;
-    part     record;
-    metadata text[];
-    calls    text[];
+    result       agui.fold := before;
+    part         record;
+    metadata     text[];
+    call_parents int[] := '{}';
+    call_texts   text[] := '{}';
+    calls        text[];
+    ordered      int[] := '{}';
+    node         int := first_node;
 begin
+    if cardinality(cleared) > 0 then
+        for position in 1 .. cardinality(pieces) loop
+            if position <= cleared[abs(piece_nodes[position])] then
+                piece_nodes[position] := 0;
+            end if;
+        end loop;
+    end if;
+
     -- Strings that grew. Their pieces are JSON strings, each followed by a separator that no JSON text holds.
     for part in
         select
@@ -39,7 +52,6 @@ begin
             replace(rtrim(string_agg(piece.text, '' order by piece.position), E'\x01'), E'"\x01"', '') as grown
         from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
         where piece.node > 0
-        and piece.position > coalesce(cleared[piece.node], 0)
         group by piece.node
     loop
         contents[part.node] := case
@@ -54,7 +66,6 @@ begin
             select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
             from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
             where piece.node < 0
-            and piece.position > coalesce(cleared[-piece.node], 0)
         ),
         member as (
             select
@@ -86,36 +97,40 @@ begin
     end loop;
 
     -- Tool calls, in the order in which their message got them.
-    for part in
-        select
-            parents[call.node] as node,
-            string_agg(
+    for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
+        if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
+            call_parents := array_append(call_parents, parents[node_of_call]);
+            call_texts := array_append(
+                call_texts,
                 coalesce(
-                    texts[call.node],
+                    texts[node_of_call],
                     agui.json_unguard(
                         '{' || concat_ws(
                             ',',
-                            nullif(substr(heads[call.node], 2, length(heads[call.node]) - 2), ''),
+                            nullif(substr(heads[node_of_call], 2, length(heads[node_of_call]) - 2), ''),
                             case
-                                when insides[call.node] is not null then '"function":{' || concat_ws(
+                                when insides[node_of_call] is not null then '"function":{' || concat_ws(
                                     ',',
-                                    nullif(substr(insides[call.node], 2, length(insides[call.node]) - 2), ''),
-                                    '"arguments":' || contents[call.node]
+                                    nullif(substr(insides[node_of_call], 2, length(insides[node_of_call]) - 2), ''),
+                                    '"arguments":' || contents[node_of_call]
                                 ) || '}'
                             end,
-                            '"metadata":' || metadata[call.node]
+                            '"metadata":' || metadata[node_of_call]
                         ) || '}'
                     )
-                ),
-                ','
-                order by call.node
-            ) as list
-        from generate_subscripts(parents, 1) as call (node)
-        where parents[call.node] > 0
-        and texts[parents[call.node]] is null
-        group by parents[call.node]
+                )
+            );
+        end if;
+    end loop;
+
+    for part in
+        select
+            call.parent,
+            '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+        from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
+        group by call.parent
     loop
-        calls[part.node] := '[' || part.list || ']';
+        calls[part.parent] := part.list;
     end loop;
 
     while node is not null loop

@@ -7,9 +7,9 @@ as $$
 declare
     batch_row_bytes constant int := 70;
     run      agui.run;
-    base_no  int;
     fold     agui.fold;
     is_tip   boolean;
+    base_no  int;
     fold_bytes bigint;
     old_tip  int;
 begin
@@ -24,8 +24,7 @@ begin
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    base_no := agui.fold_base(thread_key, run_no, run.last_seq);
-    fold := agui.fold_run(thread_key, run_no, run.last_seq, base_no);
+    fold := agui.fold_run(thread_key, run_no, run.last_seq, agui.fold_base(thread_key, run_no, run.last_seq));
 
     is_tip := not exists (
         select
@@ -36,24 +35,25 @@ begin
     );
     if not is_tip then
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        base_no := agui.strict_base(thread_key, run_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where message.message_no is null;
+        where message.message_no is null or not message.message_no <@ agui.held_messages(thread_key, base_no);
+
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
+            perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
             return false;
         end if;
     end if;
 
     perform agui.write_snapshot(thread_key, run_no, fold);
 
-    if is_tip then
-        old_tip := agui.previous_tip(thread_key, run_no);
-        if old_tip is not null then
-            perform agui.drop_needless_snapshot(thread_key, old_tip);
-        end if;
+    old_tip := agui.previous_tip(thread_key, run_no);
+    if old_tip is not null then
+        perform agui.drop_needless_snapshot(thread_key, old_tip);
     end if;
     return true;
 end

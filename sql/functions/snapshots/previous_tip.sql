@@ -1,4 +1,4 @@
-create or replace function agui.previous_tip(thread_key uuid, before_no int)
+create or replace function agui.previous_tip(thread_key uuid, before_no int default null)
 returns int
 language sql
 stable
@@ -7,10 +7,14 @@ set search_path = pg_catalog, pg_temp
 as $$
     select max(snapshot.run_no)
     from agui.snapshot as snapshot
-    where snapshot.thread_key = previous_tip.thread_key and snapshot.run_no < before_no
+    join agui.run as run
+        on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+    where snapshot.thread_key = previous_tip.thread_key
+        and (before_no is null or snapshot.run_no < before_no)
+        and run.log_bytes is not null
 $$;
 
 comment on function agui.previous_tip(uuid, int) is
-    'The youngest run with a snapshot before a run: it may owe its snapshot to having been the tip. Null: none.';
+    'The youngest compacted run with a snapshot, before the given one: it may owe its snapshot to having been the tip. Null: none.';
 
 revoke execute on function agui.previous_tip(uuid, int) from public;

@@ -5,8 +5,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    last_no int;
+    last_no  int;
+    replaced int4range[];
 begin
+    select snapshot.message_nos
+    into replaced
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = write_snapshot.thread_key and snapshot.run_no = write_snapshot.run_no;
+
     select coalesce(max(message.message_no), 0)
     into last_no
     from agui.message as message
@@ -58,11 +64,15 @@ begin
         interrupts = excluded.interrupts,
         lanes = excluded.lanes,
         created_at = excluded.created_at;
+
+    if replaced is not null then
+        perform agui.sweep_messages(thread_key, replaced);
+    end if;
 end
 $$;
 
 comment on function agui.write_snapshot(uuid, int, agui.fold) is
-    'Keeps a fold as the snapshot of a run; messages that have no number yet are stored as new versions. '
+    'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
     'The caller holds the thread''s row.';
 
 revoke execute on function agui.write_snapshot(uuid, int, agui.fold) from public;
