@@ -24,6 +24,9 @@ type CompactOptions struct {
 	Workers int
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int
+	// RunningEvery, when not 0, gives runs in progress a snapshot too, and a new one after so many more events, so that a reload
+	// in the middle of a long run stays quick.
+	RunningEvery int
 	// Progress, when set, is called after each thread with what is done so far. Calls do not overlap.
 	Progress func(Compacted)
 }
@@ -67,7 +70,11 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	for range max(1, options.Workers) {
 		group.Go(func() error { return job.work(groupContext) })
 	}
-	err = errors.Join(group.Wait(), errors.Join(job.failures...))
+	err = group.Wait()
+	if err == nil && options.RunningEvery > 0 {
+		err = db.New(pool).CompactRunning(ctx, int32(options.RunningEvery))
+	}
+	err = errors.Join(err, errors.Join(job.failures...))
 	job.done.Duration = time.Since(begin)
 	return job.done, err
 }
@@ -171,10 +178,4 @@ func takeBudget(remaining *atomic.Int64, most int64) int64 {
 			return taken
 		}
 	}
-}
-
-// CompactRunning makes or renews the snapshot of every run in progress that has had everyEvents events since its last one, so
-// that a reload in the middle of a long run stays quick. It is the procedure agui.compact_running.
-func CompactRunning(ctx context.Context, pool *pgxpool.Pool, everyEvents int) error {
-	return db.New(pool).CompactRunning(ctx, int32(everyEvents))
 }

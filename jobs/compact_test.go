@@ -148,7 +148,7 @@ func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 
 // compactors are the two ways to compact; they must come to the same.
 var compactors = map[string]func(t *testing.T, pool *pgxpool.Pool){
-	"Go": func(t *testing.T, pool *pgxpool.Pool) { mustCompact(t, pool, jobs.CompactOptions{}) },
+	"Go": func(t *testing.T, pool *pgxpool.Pool) { mustCompact(t, pool, jobs.CompactOptions{RunningEvery: 50}) },
 	"SQL": func(t *testing.T, pool *pgxpool.Pool) {
 		if _, err := pool.Exec(context.Background(), `call agui.compact()`); err != nil {
 			t.Fatal(err)
@@ -490,7 +490,7 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 			}
 			compactRunning := func() {
 				t.Helper()
-				if err := jobs.CompactRunning(ctx, pool, 50); err != nil {
+				if _, err := pool.Exec(ctx, `call agui.compact_running(50)`); err != nil {
 					t.Fatal(err)
 				}
 			}
