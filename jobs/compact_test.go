@@ -523,7 +523,7 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 			appendAll(`{"type":"TEXT_MESSAGE_CHUNK","delta":"the end"}`, `{"type":"RUN_FINISHED"}`)
 			compact(t, pool)
 			checkSnapshots(t, pool, store)
-			if got := restored(t, store, "t", "long"); strings.Index(got, "the end") < 0 || len(got) < len(want) {
+			if got := restored(t, store, "t", "long"); !strings.Contains(got, "the end") || len(got) < len(want) {
 				t.Errorf("the ended run restores as %s", got)
 			}
 			appendRun(t, store, "t", "after", "root", message("m3", 20)...)
