@@ -1,64 +1,104 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
+var (
+	streamCount = flag.Int("streams", 5000, "how many generated streams the reducers are compared on")
+	firstSeed   = flag.Uint64("seed", 1, "seed of the first generated stream")
+)
+
 // kindsOfStreams are the generated streams that all reducers must agree on.
-var kindsOfStreams = map[string]struct {
+var kindsOfStreams = []struct {
+	name    string
 	options compactiontest.Options
 	// clientReads says that the client folds such streams too, so that it can be the judge.
 	clientReads bool
 }{
-	"valid":             {compactiontest.Options{}, true},
-	"valid, long":       {compactiontest.Options{Events: 400}, true},
-	"wild":              {compactiontest.Options{Wild: true}, true},
-	"wild, odd JSON":    {compactiontest.Options{Wild: true, Unicode: true, Numbers: true}, false},
-	"wild, malformed":   {compactiontest.Options{Wild: true, Malformed: true, RefusedChunks: true, Proposals: true, Unicode: true}, false},
-	"valid, other ways": {compactiontest.Options{Proposals: true, Unicode: true, Numbers: true}, false},
+	{"valid", compactiontest.Options{}, true},
+	{"valid and long", compactiontest.Options{Events: 200}, true},
+	{"valid in the proposals' spellings", compactiontest.Options{Proposals: true}, true},
+	{"wild", compactiontest.Options{Wild: true}, true},
+	{"wild in the proposals' spellings", compactiontest.Options{Wild: true, Proposals: true}, true},
+	{"wild with odd JSON", compactiontest.Options{Wild: true, Unicode: true, Numbers: true}, false},
+	{"wild and malformed", compactiontest.Options{Wild: true, Malformed: true, RefusedChunks: true, Proposals: true, Unicode: true}, false},
+	{"valid with odd JSON", compactiontest.Options{Proposals: true, Unicode: true, Numbers: true}, false},
 }
 
-const streamsOfAKind = 100
-
 // The reducer in SQL and the one in Go make the same of every stream, and so does the official client of those that it reads.
+// A stream that they differ on is shrunk to a few events before it is shown.
 func TestReducersAgree(t *testing.T) {
 	t.Parallel()
-	for name, kind := range kindsOfStreams {
-		t.Run(name, func(t *testing.T) {
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			pool := testdb.Pool(t)
-			var client *oracle
+			judges := reducers{pool: testdb.Pool(t)}
 			if kind.clientReads {
-				client = startOracle(t)
+				judges.client = startOracle(t)
 			}
-			for seed := range uint64(streamsOfAKind) {
-				stream := compactiontest.Stream(seed, kind.options)
-				inGo := foldInGo(t, stream)
-				if difference := differences(foldInSQL(t, pool, seed, stream), inGo); difference != "" {
-					t.Errorf("seed %d: SQL against Go: %s", seed, difference)
+			const atOnce = 100
+			seed := *firstSeed
+			last := seed + uint64(*streamCount/len(kindsOfStreams))
+			for failures := 0; seed < last && failures < 3; seed += atOnce {
+				streams := make([][]json.RawMessage, min(atOnce, last-seed))
+				for n := range streams {
+					streams[n] = compactiontest.Stream((seed+uint64(n))<<8+uint64(i), kind.options)
 				}
-				if client == nil {
-					continue
-				}
-				if folded := client.fold(t, stream); folded.Error == "" {
-					if difference := differences(inGo, folded); difference != "" {
-						t.Errorf("seed %d: Go against the client: %s", seed, difference)
+				for n, difference := range judges.differences(t, streams) {
+					if difference == "" {
+						continue
 					}
+					failures++
+					shrunk := shrink(streams[n], func(stream []json.RawMessage) bool {
+						return judges.differences(t, [][]json.RawMessage{stream})[0] != ""
+					})
+					t.Errorf("seed %d: %s\nthe stream, shrunk to %d events:\n%s", seed+uint64(n),
+						judges.differences(t, [][]json.RawMessage{shrunk})[0], len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
 				}
 			}
 		})
 	}
+}
+
+// reducers are the judges of what a stream means; client is nil where it is not asked.
+type reducers struct {
+	pool    *pgxpool.Pool
+	client  *oracle
+	threads int // counts the threads made, for their names
+}
+
+// differences says for each stream what the reducers do not agree on, in a sentence; empty where they agree.
+func (r *reducers) differences(t *testing.T, streams [][]json.RawMessage) []string {
+	t.Helper()
+	found := make([]string, len(streams))
+	inSQL := r.foldInSQL(t, streams)
+	var inClient []meaning
+	if r.client != nil {
+		inClient = r.client.fold(t, streams...)
+	}
+	for i, stream := range streams {
+		inGo := foldInGo(t, stream)
+		if difference := differences(inSQL[i], inGo); difference != "" {
+			found[i] = "SQL against Go: " + difference
+		} else if inClient != nil && inClient[i].Error == "" {
+			if difference := differences(inGo, inClient[i]); difference != "" {
+				found[i] = "Go against the client: " + difference
+			}
+		}
+	}
+	return found
 }
 
 func foldInGo(t *testing.T, stream []json.RawMessage) meaning {
@@ -82,40 +122,88 @@ func meaningOf(t *testing.T, fold *compaction.Fold) meaning {
 	return folded
 }
 
-// foldInSQL puts the stream into the log as one run, past agui.append, which would refuse some, and restores it.
-func foldInSQL(t *testing.T, pool *pgxpool.Pool, seed uint64, stream []json.RawMessage) meaning {
+// foldInSQL puts each stream into the log as one run, past agui.append, which would refuse some, and restores it.
+func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meaning {
 	t.Helper()
 	ctx := context.Background()
-	thread := fmt.Sprint("seed-", seed)
-	_, err := pool.Exec(ctx, `
-		with thread as (
-			insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1) returning thread_key
-		)
+	var threads, batchThreads, batches []string
+	var lengths, firstSeqs, counts []int
+	for _, stream := range streams {
+		r.threads++
+		thread := fmt.Sprint("stream-", r.threads)
+		threads = append(threads, thread)
+		lengths = append(lengths, len(stream))
+		for first := 0; first < len(stream); {
+			// Batches of many sizes, so that events stand at every place in one.
+			n := min(1+(first*7+r.threads)%20, len(stream)-first)
+			batchThreads = append(batchThreads, thread)
+			firstSeqs = append(firstSeqs, first+1)
+			counts = append(counts, n)
+			batches = append(batches, string(compactiontest.Batch(stream[first:first+n])))
+			first += n
+		}
+	}
+	if _, err := r.pool.Exec(ctx, `
+		insert into agui.thread (thread_key, scope, thread_id)
+		select agui.thread_key('', id), '', id from unnest($1::text[]) as id`, threads); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pool.Exec(ctx, `
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, started_at, ended_at)
-		select thread_key, 1, 'r', 'finished', 1, $2, now(), now() from thread`, thread, len(stream))
+		select agui.thread_key('', id), 1, 'r', 'finished', 1, n, now(), now()
+		from unnest($1::text[], $2::int[]) as run (id, n)`, threads, lengths); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pool.Exec(ctx, `
+		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+		select agui.thread_key('', id), first_seq, now(), n, 1, events::json
+		from unnest($1::text[], $2::int[], $3::int[], $4::text[]) as batch (id, first_seq, n, events)`,
+		batchThreads, firstSeqs, counts, batches); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := r.pool.Query(ctx, `
+		select agui.restore(id) from unnest($1::text[]) with ordinality as thread (id, position) order by position`, threads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := rand.New(rand.NewPCG(seed, 2))
-	for first := 0; first < len(stream); {
-		n := min(1+random.IntN(20), len(stream)-first)
-		_, err := pool.Exec(ctx, `
-			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-			values (agui.thread_key('', $1), $2, now(), $3, 1, $4)`,
-			thread, first+1, n, json.RawMessage(compactiontest.Batch(stream[first:first+n])))
-		if err != nil {
+	defer rows.Close()
+	var folded []meaning
+	for rows.Next() {
+		var document json.RawMessage
+		var restored meaning
+		if err := rows.Scan(&document); err != nil {
 			t.Fatal(err)
 		}
-		first += n
+		if err := json.Unmarshal(document, &restored); err != nil {
+			t.Fatal(err)
+		}
+		folded = append(folded, restored)
 	}
-	return restore(t, pgagui.New(pool, nil), thread, pgagui.At{})
+	if err := rows.Err(); err != nil {
+		t.Fatalf("restore one of %s to %s: %v", threads[0], threads[len(threads)-1], err)
+	}
+	return folded
 }
 
-func restore(t *testing.T, store *pgagui.Store, threadID string, at pgagui.At) meaning {
-	t.Helper()
-	restored, err := store.Restore(context.Background(), threadID, at)
-	if err != nil {
-		t.Fatalf("restore %s: %v", threadID, err)
+// shrink removes events from a failing stream as long as it fails, in stretches first, then one by one.
+func shrink(stream []json.RawMessage, fails func([]json.RawMessage) bool) []json.RawMessage {
+	for stretch := len(stream) / 2; stretch > 0; stretch /= 2 {
+		for at := 0; at+stretch <= len(stream) && len(stream) > stretch; {
+			shorter := append(append([]json.RawMessage{}, stream[:at]...), stream[at+stretch:]...)
+			if fails(shorter) {
+				stream = shorter
+			} else {
+				at += stretch
+			}
+		}
 	}
-	return meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+	return stream
+}
+
+func rawBytes(stream []json.RawMessage) [][]byte {
+	lines := make([][]byte, len(stream))
+	for i, event := range stream {
+		lines[i] = event
+	}
+	return lines
 }

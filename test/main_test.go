@@ -4,6 +4,7 @@ package test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -125,26 +127,30 @@ func startOracle(t *testing.T) *oracle {
 	return &oracle{ask: bufio.NewWriter(in), answer: answers}
 }
 
-// fold returns what the client makes of a stream.
-func (o *oracle) fold(t *testing.T, events []json.RawMessage) meaning {
+// fold returns what the client makes of each stream.
+func (o *oracle) fold(t *testing.T, streams ...[]json.RawMessage) []meaning {
 	t.Helper()
-	fmt.Fprintf(o.ask, `{"events":[`)
-	for i, event := range events {
-		if i > 0 {
-			o.ask.WriteByte(',')
+	// The client answers while it is still asked.
+	asked := make(chan error, 1)
+	go func() {
+		for _, stream := range streams {
+			line := append([]byte(`{"events":`), compactiontest.Batch(stream)...)
+			// A line is a stream: an event that was written over several lines goes into one.
+			o.ask.Write(bytes.ReplaceAll(bytes.ReplaceAll(line, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" ")))
+			o.ask.WriteString("}\n")
 		}
-		// A line is a stream: an event that was written over several lines goes into one.
-		o.ask.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(event)))
+		asked <- o.ask.Flush()
+	}()
+	folded := make([]meaning, len(streams))
+	for i := range streams {
+		if !o.answer.Scan() {
+			t.Fatalf("oracle: %v", o.answer.Err())
+		}
+		if err := json.Unmarshal(o.answer.Bytes(), &folded[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	fmt.Fprintln(o.ask, `]}`)
-	if err := o.ask.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if !o.answer.Scan() {
-		t.Fatalf("oracle: %v", o.answer.Err())
-	}
-	var folded meaning
-	if err := json.Unmarshal(o.answer.Bytes(), &folded); err != nil {
+	if err := <-asked; err != nil {
 		t.Fatal(err)
 	}
 	return folded

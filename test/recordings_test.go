@@ -141,11 +141,15 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 		for _, ancestor := range lineage {
 			replay = append(replay, byID[run.threadID+"/"+ancestor.ID].events...)
 		}
-		want := client.fold(t, replay)
+		want := client.fold(t, replay)[0]
 		if want.Error != "" {
 			t.Errorf("run %s: the client says %s", run.runID, want.Error)
 		}
-		got := restore(t, store, run.threadID, pgagui.At{RunID: run.runID})
+		restored, err := store.Restore(ctx, run.threadID, pgagui.At{RunID: run.runID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
 		if difference := differences(got, want); difference != "" {
 			t.Errorf("run %s against the client: %s", run.runID, difference)
 		}

@@ -50,7 +50,7 @@ drop function agui.json_from_jsonb(document jsonb);
 drop function agui.json_equal(a text, b text);
 drop function agui.load_snapshot(thread_key uuid, run_no int);
 drop function agui.fold_snapshot_messages(before agui.fold, event json);
-drop function agui.fold_settle(before agui.fold, first_node int, following int[], same_as int[], keys text[], numbers int[], roles text[], texts text[], heads text[], contents text[], insides text[], documents jsonb[], parents int[], cleared int[], piece_nodes int[], pieces text[]);
+drop function agui.fold_settle(before agui.fold, first_node int, following int[], same_as int[], keys text[], numbers int[], roles text[], texts text[], heads text[], contents text[], insides text[], documents jsonb[], parents int[], cleared int[], piece_nodes int[], pieces text[], growing int, buffer text);
 drop function agui.fold_run(thread_key uuid, run_no int, at_seq bigint, base_no int);
 drop function agui.fold_part(before agui.fold, key text, activity_type text, content text);
 drop function agui.fold_open(in body text, in is_call boolean, out head text, out content text, out inside text, out metadata text);

@@ -964,6 +964,8 @@ revoke execute on function agui.fold_base(uuid, int, bigint, int[]) from public;
 -- sql/functions/fold/fold_chunk.sql
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
 -- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -974,7 +976,6 @@ create or replace function agui.fold_chunk(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     lane       jsonb;
@@ -1045,12 +1046,12 @@ comment on function agui.fold_chunk_has_content(json) is
 revoke execute on function agui.fold_chunk_has_content(json) from public;
 
 -- sql/functions/fold/fold_close_lane.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     return (
@@ -1117,9 +1118,9 @@ declare
     piece_nodes int[];
     pieces      text[];
     cleared     int[];     -- of a node the number of pieces that no longer count
-    has_grown   boolean[]; -- a node whose string has grown: nothing but an activity can be in the way of more
+    has_grown   boolean[]; -- whether the string of a node has grown, so that it is known to take more
     growing     int;       -- the node whose last pieces are still in the buffer
-    buffer      text := '';
+    buffer      text;
 
     -- Hash table from keys to nodes: the first message with an id, the first tool call with an id.
     buckets int[];
@@ -1160,6 +1161,7 @@ declare
     part         record;
     parent       int;
     insert_after int;
+    settles      boolean;
     result_owner int;      -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
@@ -1491,6 +1493,7 @@ begin
                 pieces := '{}';
             has_grown := '{}';
                 growing := null;
+                buffer := '';
                 node_count := cardinality(keys);
                 following := array(select generate_series(2, node_count));
                 first_node := case when node_count > 0 then 1 end;
@@ -1521,6 +1524,7 @@ begin
 
             touched := null;
             insert_after := null;
+            settles := false;
 
             -- Find the first node that has the id.
 
@@ -1723,23 +1727,7 @@ begin
 
                 when action = 'ACTIVITY_SNAPSHOT' then
                     if replaces and (same_as[node] is not null or node = any (same_as)) then
-                        -- The snapshot is for one place only of a message that stands at several. Once more, with that apart.
-                        if buffer <> '' then
-                            piece_nodes := array_append(piece_nodes, growing);
-                            pieces := array_append(pieces, buffer);
-                            buffer := '';
-                        end if;
-                        result := agui.fold_part(
-                            agui.fold_settle(
-                                result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents,
-                                parents, cleared, piece_nodes, pieces
-                            ),
-                            key,
-                            null,
-                            null
-                        );
-                        is_loaded := false;
-                        continue;
+                        settles := true;
                     elsif node is null or replaces and roles[node] is distinct from 'activity' then
                         if node is null then
                             node_count := node_count + 1;
@@ -1816,24 +1804,12 @@ begin
                     result.interrupts := content;
 
                 when action = 'MESSAGES_SNAPSHOT' then
-                    if buffer <> '' then
-                        piece_nodes := array_append(piece_nodes, growing);
-                        pieces := array_append(pieces, buffer);
-                        buffer := '';
-                    end if;
-                    result := agui.fold_snapshot_messages(
-                        agui.fold_settle(
-                            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                            cleared, piece_nodes, pieces
-                        ),
-                        event.raw
-                    );
-                    is_loaded := false;
+                    settles := true;
             end case;
 
             -- Give new messages their place: at the end, but for the result of a tool call.
 
-            while is_loaded and linked < node_count loop
+            while linked < node_count loop
                 linked := linked + 1;
                 continue when parents[linked] is not null;
                 if insert_after is not null and insert_after <> last_node then
@@ -1917,22 +1893,7 @@ begin
                             agui.json_guard_numbers(patch)::jsonb
                         );
                         if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
-                            -- The patch is for one place only of a message that stands at several; its metadata was for all.
-                            if buffer <> '' then
-                                piece_nodes := array_append(piece_nodes, growing);
-                                pieces := array_append(pieces, buffer);
-                                buffer := '';
-                            end if;
-                            result := agui.fold_part(
-                                agui.fold_settle(
-                                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
-                                    documents, parents, cleared, piece_nodes, pieces
-                                ),
-                                key,
-                                activity_type,
-                                agui.json_guard(agui.json_from_jsonb(part.document))
-                            );
-                            is_loaded := false;
+                            settles := true;
                         elsif part.problem is null then
                             documents[touched] := part.document;
                             if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
@@ -1945,6 +1906,26 @@ begin
                 end case;
             end if;
 
+            -- What concerns all messages, or one place of a message that stands at several, works on the fold as a whole.
+
+            if settles then
+                result := agui.fold_settle(
+                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                    cleared, piece_nodes, pieces, growing, buffer
+                );
+                is_loaded := false;
+                case action
+                    when 'MESSAGES_SNAPSHOT' then
+                        result := agui.fold_snapshot_messages(result, event.raw);
+                    when 'ACTIVITY_DELTA' then
+                        result := agui.fold_part(result, key, activity_type, agui.json_guard(agui.json_from_jsonb(part.document)));
+                    when 'ACTIVITY_SNAPSHOT' then
+                        -- Once more, now that the message is one of its own.
+                        result := agui.fold_part(result, key, null, null);
+                        continue;
+                end case;
+            end if;
+
             action := next_action;
             next_action := null;
         end loop;
@@ -1953,13 +1934,9 @@ begin
     end loop;
 
     if is_loaded then
-        if buffer <> '' then
-            piece_nodes := array_append(piece_nodes, growing);
-            pieces := array_append(pieces, buffer);
-        end if;
         result := agui.fold_settle(
             result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces
+            piece_nodes, pieces, growing, buffer
         );
     end if;
     if is_patched then
@@ -1978,13 +1955,14 @@ revoke execute on function agui.fold_events(agui.fold, uuid, int[], bigint[], bi
 
 -- sql/functions/fold/fold_find.sql
 -- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_find(buckets int[], keys text[], key text)
 returns int
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     mask   constant int := cardinality(buckets) - 1;
@@ -2097,6 +2075,7 @@ comment on function agui.fold_message_list(json) is
 revoke execute on function agui.fold_message_list(json) from public;
 
 -- sql/functions/fold/fold_open.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_open(
     in body text,
     in is_call boolean,
@@ -2108,7 +2087,6 @@ create or replace function agui.fold_open(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     whole constant json := body::json;
@@ -2240,7 +2218,9 @@ create or replace function agui.fold_settle(
     parents int[],
     cleared int[],
     piece_nodes int[],
-    pieces text[]
+    pieces text[],
+    growing int,
+    buffer text
 )
 returns agui.fold
 language plpgsql
@@ -2259,6 +2239,11 @@ declare
     ordered      int[] := '{}';
     node         int := first_node;
 begin
+    if buffer <> '' then
+        piece_nodes := array_append(piece_nodes, growing);
+        pieces := array_append(pieces, buffer);
+    end if;
+
     if cardinality(cleared) > 0 then
         for position in 1 .. cardinality(pieces) loop
             if position <= cleared[abs(piece_nodes[position])] then
@@ -2401,12 +2386,14 @@ end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text
 ) from public;
 
 -- sql/functions/fold/fold_snapshot_messages.sql
@@ -2707,13 +2694,14 @@ revoke execute on function agui.json_guard(text) from public;
 -- sql/functions/json/json_guard_numbers.sql
 -- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
 -- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_guard_numbers(document text)
 returns text
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     if document !~ '(^|[-:,[\s])[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
@@ -2746,12 +2734,12 @@ comment on function agui.json_guard_numbers(text) is
 revoke execute on function agui.json_guard_numbers(text) from public;
 
 -- sql/functions/json/json_member_set.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     return (
@@ -2803,6 +2791,8 @@ revoke execute on function agui.json_patch(jsonb, jsonb) from public;
 -- sql/functions/json/json_patch_apply.sql
 -- RFC 6902 without exceptions: the fold goes on when a patch fails, and a block with an exception handler cannot run in a parallel
 -- query before PostgreSQL 17.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_patch_apply(
     inout document jsonb,
     in patch jsonb,
@@ -2811,7 +2801,6 @@ create or replace function agui.json_patch_apply(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     original  constant jsonb := document;
@@ -2958,13 +2947,13 @@ comment on function agui.json_patch_apply(jsonb, jsonb) is
 revoke execute on function agui.json_patch_apply(jsonb, jsonb) from public;
 
 -- sql/functions/json/json_pointer.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_pointer(pointer text)
 returns text[]
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     tokens text[];
@@ -2993,13 +2982,13 @@ comment on function agui.json_pointer(text) is
 revoke execute on function agui.json_pointer(text) from public;
 
 -- sql/functions/json/json_pointer_get.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     token text;
@@ -3028,13 +3017,13 @@ comment on function agui.json_pointer_get(jsonb, text[]) is
 revoke execute on function agui.json_pointer_get(jsonb, text[]) from public;
 
 -- sql/functions/json/json_string_text.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_string_text(token text)
 returns text
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     decoded text;

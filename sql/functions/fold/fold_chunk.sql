@@ -1,5 +1,7 @@
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
 -- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -10,7 +12,6 @@ create or replace function agui.fold_chunk(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     lane       jsonb;

@@ -1,9 +1,9 @@
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     return (

@@ -48,9 +48,9 @@ declare
     piece_nodes int[];
     pieces      text[];
     cleared     int[];     -- of a node the number of pieces that no longer count
-    has_grown   boolean[]; -- a node whose string has grown: nothing but an activity can be in the way of more
+    has_grown   boolean[]; -- whether the string of a node has grown, so that it is known to take more
     growing     int;       -- the node whose last pieces are still in the buffer
-    buffer      text := '';
+    buffer      text;
 
     -- Hash table from keys to nodes: the first message with an id, the first tool call with an id.
     buckets int[];
@@ -91,6 +91,7 @@ declare
     part         record;
     parent       int;
     insert_after int;
+    settles      boolean;
     result_owner int;      -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
@@ -422,6 +423,7 @@ begin
                 pieces := '{}';
             has_grown := '{}';
                 growing := null;
+                buffer := '';
                 node_count := cardinality(keys);
                 following := array(select generate_series(2, node_count));
                 first_node := case when node_count > 0 then 1 end;
@@ -452,6 +454,7 @@ begin
 
             touched := null;
             insert_after := null;
+            settles := false;
 
             -- Find the first node that has the id.
 
@@ -654,23 +657,7 @@ begin
 
                 when action = 'ACTIVITY_SNAPSHOT' then
                     if replaces and (same_as[node] is not null or node = any (same_as)) then
-                        -- The snapshot is for one place only of a message that stands at several. Once more, with that apart.
-                        if buffer <> '' then
-                            piece_nodes := array_append(piece_nodes, growing);
-                            pieces := array_append(pieces, buffer);
-                            buffer := '';
-                        end if;
-                        result := agui.fold_part(
-                            agui.fold_settle(
-                                result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents,
-                                parents, cleared, piece_nodes, pieces
-                            ),
-                            key,
-                            null,
-                            null
-                        );
-                        is_loaded := false;
-                        continue;
+                        settles := true;
                     elsif node is null or replaces and roles[node] is distinct from 'activity' then
                         if node is null then
                             node_count := node_count + 1;
@@ -747,24 +734,12 @@ begin
                     result.interrupts := content;
 
                 when action = 'MESSAGES_SNAPSHOT' then
-                    if buffer <> '' then
-                        piece_nodes := array_append(piece_nodes, growing);
-                        pieces := array_append(pieces, buffer);
-                        buffer := '';
-                    end if;
-                    result := agui.fold_snapshot_messages(
-                        agui.fold_settle(
-                            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                            cleared, piece_nodes, pieces
-                        ),
-                        event.raw
-                    );
-                    is_loaded := false;
+                    settles := true;
             end case;
 
             -- Give new messages their place: at the end, but for the result of a tool call.
 
-            while is_loaded and linked < node_count loop
+            while linked < node_count loop
                 linked := linked + 1;
                 continue when parents[linked] is not null;
                 if insert_after is not null and insert_after <> last_node then
@@ -848,22 +823,7 @@ begin
                             agui.json_guard_numbers(patch)::jsonb
                         );
                         if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
-                            -- The patch is for one place only of a message that stands at several; its metadata was for all.
-                            if buffer <> '' then
-                                piece_nodes := array_append(piece_nodes, growing);
-                                pieces := array_append(pieces, buffer);
-                                buffer := '';
-                            end if;
-                            result := agui.fold_part(
-                                agui.fold_settle(
-                                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
-                                    documents, parents, cleared, piece_nodes, pieces
-                                ),
-                                key,
-                                activity_type,
-                                agui.json_guard(agui.json_from_jsonb(part.document))
-                            );
-                            is_loaded := false;
+                            settles := true;
                         elsif part.problem is null then
                             documents[touched] := part.document;
                             if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
@@ -876,6 +836,26 @@ begin
                 end case;
             end if;
 
+            -- What concerns all messages, or one place of a message that stands at several, works on the fold as a whole.
+
+            if settles then
+                result := agui.fold_settle(
+                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                    cleared, piece_nodes, pieces, growing, buffer
+                );
+                is_loaded := false;
+                case action
+                    when 'MESSAGES_SNAPSHOT' then
+                        result := agui.fold_snapshot_messages(result, event.raw);
+                    when 'ACTIVITY_DELTA' then
+                        result := agui.fold_part(result, key, activity_type, agui.json_guard(agui.json_from_jsonb(part.document)));
+                    when 'ACTIVITY_SNAPSHOT' then
+                        -- Once more, now that the message is one of its own.
+                        result := agui.fold_part(result, key, null, null);
+                        continue;
+                end case;
+            end if;
+
             action := next_action;
             next_action := null;
         end loop;
@@ -884,13 +864,9 @@ begin
     end loop;
 
     if is_loaded then
-        if buffer <> '' then
-            piece_nodes := array_append(piece_nodes, growing);
-            pieces := array_append(pieces, buffer);
-        end if;
         result := agui.fold_settle(
             result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces
+            piece_nodes, pieces, growing, buffer
         );
     end if;
     if is_patched then

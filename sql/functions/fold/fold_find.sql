@@ -1,11 +1,12 @@
 -- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_find(buckets int[], keys text[], key text)
 returns int
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     mask   constant int := cardinality(buckets) - 1;

@@ -1,3 +1,4 @@
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.fold_open(
     in body text,
     in is_call boolean,
@@ -9,7 +10,6 @@ create or replace function agui.fold_open(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     whole constant json := body::json;

@@ -18,7 +18,9 @@ create or replace function agui.fold_settle(
     parents int[],
     cleared int[],
     piece_nodes int[],
-    pieces text[]
+    pieces text[],
+    growing int,
+    buffer text
 )
 returns agui.fold
 language plpgsql
@@ -37,6 +39,11 @@ declare
     ordered      int[] := '{}';
     node         int := first_node;
 begin
+    if buffer <> '' then
+        piece_nodes := array_append(piece_nodes, growing);
+        pieces := array_append(pieces, buffer);
+    end if;
+
     if cardinality(cleared) > 0 then
         for position in 1 .. cardinality(pieces) loop
             if position <= cleared[abs(piece_nodes[position])] then
@@ -179,10 +186,12 @@ end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[]
+    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text
 ) from public;

@@ -1,12 +1,13 @@
 -- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
 -- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_guard_numbers(document text)
 returns text
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     if document !~ '(^|[-:,[\s])[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then

@@ -1,9 +1,9 @@
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 begin
     return (

@@ -1,5 +1,7 @@
 -- RFC 6902 without exceptions: the fold goes on when a patch fails, and a block with an exception handler cannot run in a parallel
 -- query before PostgreSQL 17.
+--
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_patch_apply(
     inout document jsonb,
     in patch jsonb,
@@ -8,7 +10,6 @@ create or replace function agui.json_patch_apply(
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     original  constant jsonb := document;

@@ -1,10 +1,10 @@
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
 as $function$
 declare
     token text;
