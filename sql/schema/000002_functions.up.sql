@@ -44,7 +44,8 @@ create type agui.fold as (
 
 comment on type agui.fold is
     'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
-    'number of the stored version of a message, null for one that is new or has changed since.';
+    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
+    'are one message that stands at several places; the number is negative when that message is new or has changed.';
 
 -- sql/types/inspection.sql
 create type agui.inspection as (
@@ -1040,8 +1041,8 @@ end
 $function$;
 
 comment on function agui.fold_chunk_has_content(json) is
-    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything else that '
-    'the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
+    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything '
+    'else that the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
 
 revoke execute on function agui.fold_chunk_has_content(json) from public;
 
@@ -1365,11 +1366,24 @@ begin
                     when left(patch, 1) = '{' then '[' || patch || ']'
                     else patch
                 end;
+                if document is null then
+                    document := agui.json_to_jsonb(result.state);
+                end if;
+                part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
+                if part.problem is null then
+                    document := part.document;
+                    is_patched := true;
+                end if;
+                action := null;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
                 content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
                 continue when content is null or left(event.owner, 1) <> '"';
+                result.state := agui.json_unguard(content);
+                document := null;
+                is_patched := false;
+                action := null;
 
             when action in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
                 id := event.id;
@@ -1428,19 +1442,26 @@ begin
                         inputs := agui.fold_message_list(content::json -> 'messages');
                     end if;
                 end if;
-                content := content::json -> 'state';
-                action := 'INPUT_STATE';
                 input_no := 0;
-                next_action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
+                action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
+                content := content::json -> 'state';
+                if content <> 'null' then
+                    result.state := agui.json_unguard(content);
+                    document := null;
+                    is_patched := false;
+                end if;
 
             when action = 'RUN_FINISHED' then
                 closes := 'all';
-                if json_typeof(event.raw -> 'outcome') = 'object' and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"' then
+                if json_typeof(event.raw -> 'outcome') = 'object'
+                    and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"'
+                then
                     continue when json_typeof(event.raw -> 'outcome' -> 'interrupts') is distinct from 'array';
-                    content := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
+                    result.interrupts := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
                 else
-                    content := '[]';
+                    result.interrupts := '[]';
                 end if;
+                action := null;
 
             when action = 'RUN_ERROR' then
                 closes := 'all';
@@ -1476,9 +1497,13 @@ begin
         -- What it does: one action, or several where the event stands for several.
 
         while action is not null loop
+            touched := null;
+            insert_after := null;
+            settles := false;
+
             -- Load what the fold starts from: messages only, their tool calls when an event needs them.
 
-            if not is_loaded then
+            if not is_loaded and action <> 'MESSAGES_SNAPSHOT' then
                 keys := agui.fold_keys(result.message_ids, result.bodies);
                 numbers := result.message_nos;
                 roles := result.roles;
@@ -1491,7 +1516,7 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
-            has_grown := '{}';
+                has_grown := '{}';
                 growing := null;
                 buffer := '';
                 node_count := cardinality(keys);
@@ -1521,10 +1546,6 @@ begin
                 end if;
                 is_loaded := true;
             end if;
-
-            touched := null;
-            insert_after := null;
-            settles := false;
 
             -- Find the first node that has the id.
 
@@ -1593,6 +1614,9 @@ begin
             -- Make what is new, or say which node changes.
 
             case
+                when action = 'MESSAGES_SNAPSHOT' then
+                    settles := true;
+
                 when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT') then
                     if roles[node] is distinct from 'activity' then
                         touched := node;
@@ -1777,34 +1801,6 @@ begin
                     if roles[node] = 'activity' then
                         touched := node;
                     end if;
-
-                when action = 'STATE_SNAPSHOT' then
-                    result.state := agui.json_unguard(content);
-                    document := null;
-                    is_patched := false;
-
-                when action = 'STATE_DELTA' then
-                    if document is null then
-                        document := agui.json_to_jsonb(result.state);
-                    end if;
-                    part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
-                    if part.problem is null then
-                        document := part.document;
-                        is_patched := true;
-                    end if;
-
-                when action = 'INPUT_STATE' then
-                    if content <> 'null' then
-                        result.state := agui.json_unguard(content);
-                        document := null;
-                        is_patched := false;
-                    end if;
-
-                when action = 'RUN_FINISHED' then
-                    result.interrupts := content;
-
-                when action = 'MESSAGES_SNAPSHOT' then
-                    settles := true;
             end case;
 
             -- Give new messages their place: at the end, but for the result of a tool call.
@@ -1887,8 +1883,8 @@ begin
                     when action = 'ACTIVITY_DELTA' then
                         part := agui.json_patch_apply(
                             coalesce(
-                                documents[touched],
-                                agui.json_guard_numbers(coalesce(nullif(contents[touched], 'null'), '{}'))::jsonb
+                                nullif(coalesce(documents[touched], agui.json_guard_numbers(contents[touched])::jsonb), 'null'),
+                                '{}'
                             ),
                             agui.json_guard_numbers(patch)::jsonb
                         );
@@ -1909,11 +1905,13 @@ begin
             -- What concerns all messages, or one place of a message that stands at several, works on the fold as a whole.
 
             if settles then
-                result := agui.fold_settle(
-                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                    cleared, piece_nodes, pieces, growing, buffer
-                );
-                is_loaded := false;
+                if is_loaded then
+                    result := agui.fold_settle(
+                        result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                        cleared, piece_nodes, pieces, growing, buffer
+                    );
+                    is_loaded := false;
+                end if;
                 case action
                     when 'MESSAGES_SNAPSHOT' then
                         result := agui.fold_snapshot_messages(result, event.raw);
@@ -2112,8 +2110,8 @@ end
 $function$;
 
 comment on function agui.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside (toolCalls, '
-    'or the function of a call without its arguments), metadata, and an object of the rest.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside '
+    '(toolCalls, or the function of a call without its arguments), metadata, and an object of the rest.';
 
 revoke execute on function agui.fold_open(text, boolean) from public;
 
@@ -3079,7 +3077,8 @@ end
 $function$;
 
 comment on function agui.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text back.';
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
+    'back.';
 
 revoke execute on function agui.json_to_jsonb(text) from public;
 
@@ -3442,7 +3441,7 @@ begin
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where message.message_no is null or not message.message_no <@ agui.held_messages(thread_key, base_no);
+        where not coalesce(message.message_no <@ agui.held_messages(thread_key, base_no), false);
 
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
             perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
@@ -3748,27 +3747,41 @@ begin
     with item as (
         select
             list.position,
-            list.message_no is null as is_new,
-            coalesce(list.message_no, last_no + (count(*) filter (where list.message_no is null) over in_order)::int) as message_no,
+            case when list.message_no > 0 then list.message_no end as stored_no,
+            -- Places of one new message share a negative number; a message without a number is alone.
+            coalesce(list.message_no::text, 'at ' || list.position) as identity,
             list.message_id,
             list.role,
             list.body
         from unnest(fold.message_nos, fold.message_ids, fold.roles, fold.bodies) with ordinality
             as list (message_no, message_id, role, body, position)
-        window in_order as (order by list.position)
+    ),
+    new_version as (
+        select distinct on (item.identity) item.*
+        from item
+        where item.stored_no is null
+        order by item.identity, item.position
+    ),
+    numbered as (
+        select new_version.*, last_no + (row_number() over (order by new_version.position))::int as message_no
+        from new_version
     ),
     new_message as (
         insert into agui.message (thread_key, message_no, message_id, role, body)
-        select write_snapshot.thread_key, item.message_no, item.message_id, item.role, item.body::json
+        select write_snapshot.thread_key, numbered.message_no, numbered.message_id, numbered.role, numbered.body::json
+        from numbered
+    ),
+    list as (
+        select item.position, coalesce(item.stored_no, numbered.message_no) as message_no
         from item
-        where item.is_new
+        left join numbered on item.stored_no is null and numbered.identity = item.identity
     ),
     stretch_start as (
         select
-            item.position,
-            item.message_no,
-            item.message_no is distinct from lag(item.message_no) over (order by item.position) + 1 as begins
-        from item
+            list.position,
+            list.message_no,
+            list.message_no is distinct from lag(list.message_no) over (order by list.position) + 1 as begins
+        from list
     ),
     stretch as (
         select message_no, count(*) filter (where begins) over (order by position) as stretch_no

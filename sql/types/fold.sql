@@ -13,4 +13,5 @@ create type agui.fold as (
 
 comment on type agui.fold is
     'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
-    'number of the stored version of a message, null for one that is new or has changed since.';
+    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
+    'are one message that stands at several places; the number is negative when that message is new or has changed.';

@@ -295,11 +295,24 @@ begin
                     when left(patch, 1) = '{' then '[' || patch || ']'
                     else patch
                 end;
+                if document is null then
+                    document := agui.json_to_jsonb(result.state);
+                end if;
+                part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
+                if part.problem is null then
+                    document := part.document;
+                    is_patched := true;
+                end if;
+                action := null;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
                 content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
                 continue when content is null or left(event.owner, 1) <> '"';
+                result.state := agui.json_unguard(content);
+                document := null;
+                is_patched := false;
+                action := null;
 
             when action in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
                 id := event.id;
@@ -358,19 +371,26 @@ begin
                         inputs := agui.fold_message_list(content::json -> 'messages');
                     end if;
                 end if;
-                content := content::json -> 'state';
-                action := 'INPUT_STATE';
                 input_no := 0;
-                next_action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
+                action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
+                content := content::json -> 'state';
+                if content <> 'null' then
+                    result.state := agui.json_unguard(content);
+                    document := null;
+                    is_patched := false;
+                end if;
 
             when action = 'RUN_FINISHED' then
                 closes := 'all';
-                if json_typeof(event.raw -> 'outcome') = 'object' and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"' then
+                if json_typeof(event.raw -> 'outcome') = 'object'
+                    and agui.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"'
+                then
                     continue when json_typeof(event.raw -> 'outcome' -> 'interrupts') is distinct from 'array';
-                    content := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
+                    result.interrupts := agui.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
                 else
-                    content := '[]';
+                    result.interrupts := '[]';
                 end if;
+                action := null;
 
             when action = 'RUN_ERROR' then
                 closes := 'all';
@@ -406,9 +426,13 @@ begin
         -- What it does: one action, or several where the event stands for several.
 
         while action is not null loop
+            touched := null;
+            insert_after := null;
+            settles := false;
+
             -- Load what the fold starts from: messages only, their tool calls when an event needs them.
 
-            if not is_loaded then
+            if not is_loaded and action <> 'MESSAGES_SNAPSHOT' then
                 keys := agui.fold_keys(result.message_ids, result.bodies);
                 numbers := result.message_nos;
                 roles := result.roles;
@@ -421,7 +445,7 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
-            has_grown := '{}';
+                has_grown := '{}';
                 growing := null;
                 buffer := '';
                 node_count := cardinality(keys);
@@ -451,10 +475,6 @@ begin
                 end if;
                 is_loaded := true;
             end if;
-
-            touched := null;
-            insert_after := null;
-            settles := false;
 
             -- Find the first node that has the id.
 
@@ -523,6 +543,9 @@ begin
             -- Make what is new, or say which node changes.
 
             case
+                when action = 'MESSAGES_SNAPSHOT' then
+                    settles := true;
+
                 when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT') then
                     if roles[node] is distinct from 'activity' then
                         touched := node;
@@ -707,34 +730,6 @@ begin
                     if roles[node] = 'activity' then
                         touched := node;
                     end if;
-
-                when action = 'STATE_SNAPSHOT' then
-                    result.state := agui.json_unguard(content);
-                    document := null;
-                    is_patched := false;
-
-                when action = 'STATE_DELTA' then
-                    if document is null then
-                        document := agui.json_to_jsonb(result.state);
-                    end if;
-                    part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
-                    if part.problem is null then
-                        document := part.document;
-                        is_patched := true;
-                    end if;
-
-                when action = 'INPUT_STATE' then
-                    if content <> 'null' then
-                        result.state := agui.json_unguard(content);
-                        document := null;
-                        is_patched := false;
-                    end if;
-
-                when action = 'RUN_FINISHED' then
-                    result.interrupts := content;
-
-                when action = 'MESSAGES_SNAPSHOT' then
-                    settles := true;
             end case;
 
             -- Give new messages their place: at the end, but for the result of a tool call.
@@ -817,8 +812,8 @@ begin
                     when action = 'ACTIVITY_DELTA' then
                         part := agui.json_patch_apply(
                             coalesce(
-                                documents[touched],
-                                agui.json_guard_numbers(coalesce(nullif(contents[touched], 'null'), '{}'))::jsonb
+                                nullif(coalesce(documents[touched], agui.json_guard_numbers(contents[touched])::jsonb), 'null'),
+                                '{}'
                             ),
                             agui.json_guard_numbers(patch)::jsonb
                         );
@@ -839,11 +834,13 @@ begin
             -- What concerns all messages, or one place of a message that stands at several, works on the fold as a whole.
 
             if settles then
-                result := agui.fold_settle(
-                    result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                    cleared, piece_nodes, pieces, growing, buffer
-                );
-                is_loaded := false;
+                if is_loaded then
+                    result := agui.fold_settle(
+                        result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                        cleared, piece_nodes, pieces, growing, buffer
+                    );
+                    is_loaded := false;
+                end if;
                 case action
                     when 'MESSAGES_SNAPSHOT' then
                         result := agui.fold_snapshot_messages(result, event.raw);

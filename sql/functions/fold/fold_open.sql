@@ -35,7 +35,7 @@ end
 $function$;
 
 comment on function agui.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside (toolCalls, '
-    'or the function of a call without its arguments), metadata, and an object of the rest.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside '
+    '(toolCalls, or the function of a call without its arguments), metadata, and an object of the rest.';
 
 revoke execute on function agui.fold_open(text, boolean) from public;

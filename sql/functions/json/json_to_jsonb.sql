@@ -12,6 +12,7 @@ end
 $function$;
 
 comment on function agui.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text back.';
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
+    'back.';
 
 revoke execute on function agui.json_to_jsonb(text) from public;

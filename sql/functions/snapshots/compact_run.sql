@@ -41,7 +41,7 @@ begin
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where message.message_no is null or not message.message_no <@ agui.held_messages(thread_key, base_no);
+        where not coalesce(message.message_no <@ agui.held_messages(thread_key, base_no), false);
 
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
             perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress

@@ -21,27 +21,41 @@ begin
     with item as (
         select
             list.position,
-            list.message_no is null as is_new,
-            coalesce(list.message_no, last_no + (count(*) filter (where list.message_no is null) over in_order)::int) as message_no,
+            case when list.message_no > 0 then list.message_no end as stored_no,
+            -- Places of one new message share a negative number; a message without a number is alone.
+            coalesce(list.message_no::text, 'at ' || list.position) as identity,
             list.message_id,
             list.role,
             list.body
         from unnest(fold.message_nos, fold.message_ids, fold.roles, fold.bodies) with ordinality
             as list (message_no, message_id, role, body, position)
-        window in_order as (order by list.position)
+    ),
+    new_version as (
+        select distinct on (item.identity) item.*
+        from item
+        where item.stored_no is null
+        order by item.identity, item.position
+    ),
+    numbered as (
+        select new_version.*, last_no + (row_number() over (order by new_version.position))::int as message_no
+        from new_version
     ),
     new_message as (
         insert into agui.message (thread_key, message_no, message_id, role, body)
-        select write_snapshot.thread_key, item.message_no, item.message_id, item.role, item.body::json
+        select write_snapshot.thread_key, numbered.message_no, numbered.message_id, numbered.role, numbered.body::json
+        from numbered
+    ),
+    list as (
+        select item.position, coalesce(item.stored_no, numbered.message_no) as message_no
         from item
-        where item.is_new
+        left join numbered on item.stored_no is null and numbered.identity = item.identity
     ),
     stretch_start as (
         select
-            item.position,
-            item.message_no,
-            item.message_no is distinct from lag(item.message_no) over (order by item.position) + 1 as begins
-        from item
+            list.position,
+            list.message_no,
+            list.message_no is distinct from lag(list.message_no) over (order by list.position) + 1 as begins
+        from list
     ),
     stretch as (
         select message_no, count(*) filter (where begins) over (order by position) as stretch_no

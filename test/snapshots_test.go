@@ -1,0 +1,160 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// Compaction changes no answer: streams cut into runs anywhere, in the middle of messages and of chunks, as a tree with branches;
+// each run restores as Go folds its lineage, before compaction, after part of it, after all of it, and with snapshots of runs
+// made while they were in progress.
+func TestCompactionChangesNoAnswer(t *testing.T) {
+	t.Parallel()
+	compactors := map[string]func(ctx context.Context, pool *pgxpool.Pool, maxRuns int) error{
+		"Go": func(ctx context.Context, pool *pgxpool.Pool, maxRuns int) error {
+			_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: maxRuns, Workers: 2})
+			return err
+		},
+		"SQL": func(ctx context.Context, pool *pgxpool.Pool, maxRuns int) error {
+			_, err := pool.Exec(ctx, `call agui.compact(nullif($1, 0))`, maxRuns)
+			return err
+		},
+	}
+	const seeds = 5
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			want := map[string][]meaning{} // by thread, then by run
+			for kind := range kindsOfStreams {
+				for seed := range uint64(seeds) {
+					thread := fmt.Sprint(kindsOfStreams[kind].name, " ", seed)
+					want[thread] = appendTree(t, pool, thread, compactiontest.Stream(seed, kindsOfStreams[kind].options), seed)
+				}
+			}
+			check := func(when string) {
+				t.Helper()
+				for thread, runs := range want {
+					for run, meant := range runs {
+						restored, err := store.Restore(ctx, thread, pgagui.At{RunID: fmt.Sprint("run-", run+1)})
+						if err != nil {
+							t.Fatal(err)
+						}
+						got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+						if difference := differences(got, meant); difference != "" {
+							t.Fatalf("%s: %s, run %d: %s", when, thread, run+1, difference)
+						}
+					}
+				}
+			}
+			// The runs begin with any event, which agui.verify would report: only its check of the snapshots counts here.
+			checkStored := func(when string) {
+				t.Helper()
+				check(when)
+				var wrong *string
+				if err := pool.QueryRow(ctx, `
+					select string_agg(thread_id || ', ' || problem.run_id || ': ' || problem.problem, E'\n')
+					from agui.thread cross join lateral agui.verify_snapshots(thread.thread_key) as problem`).Scan(&wrong); err != nil {
+					t.Fatal(err)
+				}
+				if wrong != nil {
+					t.Errorf("%s: %s", when, *wrong)
+				}
+			}
+			check("before compaction")
+			for _, maxRuns := range []int{40, 60} {
+				if err := compact(ctx, pool, maxRuns); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkStored("after part of it")
+			// Runs that are still in progress, as far as the table says.
+			if _, err := pool.Exec(ctx, `update agui.run set status = 'running', last_seq = null, ended_at = null
+				where log_bytes is null and run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pool.Exec(ctx, `call agui.compact_running(3)`); err != nil {
+				t.Fatal(err)
+			}
+			checkStored("with runs in progress")
+			if _, err := pool.Exec(ctx, `update agui.run set status = 'finished', ended_at = now(),
+				last_seq = (select max(first_seq + n - 1) from agui.batch where batch.thread_key = run.thread_key and batch.run_no = run.run_no)
+				where status = 'running'`); err != nil {
+				t.Fatal(err)
+			}
+			if err := compact(ctx, pool, 0); err != nil {
+				t.Fatal(err)
+			}
+			checkStored("after compaction")
+			var waiting, kept int
+			if err := pool.QueryRow(ctx, `select count(*) filter (where log_bytes is null), (select count(*) from agui.snapshot) from agui.run`).Scan(&waiting, &kept); err != nil {
+				t.Fatal(err)
+			}
+			if waiting != 0 || kept < len(want) {
+				t.Errorf("%d runs wait for compaction, %d threads have %d snapshots", waiting, len(want), kept)
+			}
+		})
+	}
+}
+
+// appendTree cuts a stream into runs, each a child of an older one (mostly the one before), and returns what each lineage means.
+// The runs go into the log past agui.append, which would refuse most of them.
+func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.RawMessage, seed uint64) []meaning {
+	t.Helper()
+	ctx := context.Background()
+	random := rand.New(rand.NewPCG(seed, 3))
+	if _, err := pool.Exec(ctx, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread); err != nil {
+		t.Fatal(err)
+	}
+	var folds []*compaction.Fold
+	var meanings []meaning
+	for first := 0; first < len(stream); {
+		n := min(1+random.IntN(15), len(stream)-first)
+		run := len(folds) + 1
+		var parent *int
+		fold := compaction.New()
+		if run > 1 {
+			number := run - 1
+			if random.IntN(4) == 0 {
+				number = 1 + random.IntN(run-1)
+			}
+			parent = &number
+			fold = folds[number-1].Clone()
+		}
+		for _, event := range stream[first : first+n] {
+			fold.Apply(event)
+		}
+		folds = append(folds, fold)
+		meanings = append(meanings, meaningOf(t, fold))
+		if _, err := pool.Exec(ctx, `
+			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+			values (agui.thread_key('', $1), $2, $3, 'run-' || $2::int, 'finished', $4, $5, now(), now())`,
+			thread, run, parent, first+1, first+n); err != nil {
+			t.Fatal(err)
+		}
+		for at := first; at < first+n; at += 4 {
+			batch := stream[at:min(at+4, first+n)]
+			if _, err := pool.Exec(ctx, `
+				insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+				values (agui.thread_key('', $1), $2, now(), $3, $4, $5)`,
+				thread, at+1, len(batch), run, json.RawMessage(compactiontest.Batch(batch))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first += n
+	}
+	return meanings
+}
