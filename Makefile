@@ -9,7 +9,7 @@ GO_FILES = git ls-files --cached --others --exclude-standard '*.go'
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/pgagui
@@ -20,22 +20,30 @@ demo: ## Run the demo on a private PostgreSQL server
 	go run ./cmd/pgagui demo
 
 .PHONY: test
-test: oracle ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
+test: oracle-client ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
 	$(WITH_SERVER) go test $(ARGS) ./...
 
 .PHONY: test-race
-test-race: oracle ## Run all tests with the race detector
+test-race: oracle-client ## Run all tests with the race detector
 	$(WITH_SERVER) go test -race $(ARGS) ./...
 
 # Tests that ask the official client need Node; without it they are skipped, and say so.
-.PHONY: oracle
-oracle: ## Install the official client for the tests that ask it, where npm is there
+.PHONY: oracle-client
+oracle-client: ## Install the official client for the tests that ask it, where npm is there
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
 test/oracle/node_modules/.package-lock.json: test/oracle/package-lock.json
 	cd test/oracle && npm ci --no-audit --no-fund
 	@touch $@
+
+.PHONY: oracle
+oracle: test/oracle/node_modules/.package-lock.json ## Check that the official client makes of the golden cases what is written down
+	cd test/oracle && npm test --silent && node golden.mjs
+
+.PHONY: oracle-update
+oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what the official client makes of the golden cases
+	cd test/oracle && node golden.mjs --update
 
 .PHONY: generate
 generate: ## Write the functions' migration and the Go code of the queries anew

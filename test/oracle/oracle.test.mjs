@@ -143,6 +143,34 @@ for (const { name, state, patch, client, ours } of [
   });
 }
 
+test("never merges messages without an id, when asked for ours", () => {
+  const [answer] = ask(["--ours"], [
+    { type: "RUN_STARTED", threadId: "t", runId: "r", input: { messages: [{ role: "user", content: "a" }, { id: 7, role: "user", content: "b" }] } },
+    { type: "RUN_STARTED", threadId: "t", runId: "s", input: { messages: [{ role: "user", content: "a" }, { id: 7, role: "user", content: "b" }] } },
+  ]);
+  assert.deepEqual(answer.messages, [
+    { role: "user", content: "a" },
+    { role: "user", content: "b", id: 7 },
+    { role: "user", content: "a" },
+    { role: "user", content: "b", id: 7 },
+  ]);
+  const [replaced] = ask(["--ours"], [
+    { type: "MESSAGES_SNAPSHOT", messages: [{ role: "user", content: "a" }, { id: "m", role: "user", content: "m" }] },
+    { type: "MESSAGES_SNAPSHOT", messages: ["b", { id: "m", role: "user", content: "m" }] },
+  ]);
+  assert.deepEqual(replaced.messages, [{ id: "m", role: "user", content: "m" }, { role: "user", content: "b" }]);
+});
+
+test("reads a null in the proposals' spellings as absent, when asked for ours", () => {
+  const [answer] = ask(["--ours"], [
+    { type: "STATE_DELTA", delta: null, patch: { op: "add", path: "/n", value: 1 } },
+    { type: "ACTIVITY", messageId: "p", activityType: "PLAN", snapshot: null, patch: { op: "add", path: "/n", value: 1 } },
+    { type: "ACTIVITY", messageId: "q", activityType: "PLAN", snapshot: {}, patch: null },
+  ]);
+  assert.deepEqual(answer.state, { n: 1 });
+  assert.deepEqual(answer.messages, [{ id: "q", role: "activity", activityType: "PLAN", content: {} }]);
+});
+
 test("answers with an error where the client holds what JSON cannot say", () => {
   const stream = [snapshot({ a: 1 }), delta({ op: "move", from: "", path: "/b" })];
   assert.match(ask([], stream)[0].error, /circular/);

@@ -1,7 +1,8 @@
 // The documented deviations of pgagui from the official client, as adapters around the unchanged client. Three steps, each on its own:
 //
 //   1. seeded state: RUN_STARTED with input.state sets the state to it
-//   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0
+//   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0 (a field that is null counts as absent there), and
+//      messages without an id, which are never merged
 //   3. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
 
 import { createRequire } from "node:module";
@@ -26,13 +27,15 @@ function withSeededState(event) {
 function withProtocolSpelling(event) {
   switch (event.type) {
     case "STATE_DELTA":
-      return [event.delta === undefined && event.patch !== undefined ? { ...event, delta: operations(event.patch) } : event];
+      return [event.delta == null && event.patch != null ? { ...event, delta: operations(event.patch) } : event];
     case "STATE_SNAPSHOT":
       return [event.snapshot === undefined && event.state !== undefined ? { ...event, snapshot: event.state } : event];
     case "ACTIVITY":
       return activityEvents(event);
     case "RUN_STARTED":
-      return [withMessageObjects(event)];
+      return [isObject(event.input) ? { ...event, input: withIds(event.input) } : event];
+    case "MESSAGES_SNAPSHOT":
+      return [withIds(event)];
     default:
       return [event];
   }
@@ -43,28 +46,31 @@ const operations = (patch) => (isObject(patch) ? [patch] : patch);
 
 function activityEvents({ snapshot, patch, ...event }) {
   const events = [];
-  if (snapshot !== undefined) events.push({ ...event, type: "ACTIVITY_SNAPSHOT", content: snapshot, replace: true });
-  if (patch !== undefined) events.push({ ...event, type: "ACTIVITY_DELTA", patch: operations(patch) });
+  if (snapshot != null) events.push({ ...event, type: "ACTIVITY_SNAPSHOT", content: snapshot, replace: true });
+  if (patch != null) events.push({ ...event, type: "ACTIVITY_DELTA", patch: operations(patch) });
   return events;
 }
 
-// A plain string is a user message without an id. The client merges messages by id, those without one too, so each gets an id of its
-// own until the answer is out. No stream has such an id: a random part keeps them apart from all that is in it.
+// A plain string is a user message without an id. The client merges messages by id, those without one too (an id that is no string
+// is none), so each of them gets an id of its own until the answer is out. No stream has such an id: a random part keeps them apart from
+// all that is in it.
 const inventedIds = `invented ${crypto.randomUUID()} `;
-let invented = 0;
+const idsBefore = []; // what stood in their place, if anything did
 
-function withMessageObjects(event) {
-  if (!Array.isArray(event.input?.messages)) return event;
-  const messages = event.input.messages.map((message) =>
-    typeof message === "string" ? { id: inventedIds + ++invented, role: "user", content: message } : message,
-  );
-  return { ...event, input: { ...event.input, messages } };
+function withIds(list) {
+  if (!Array.isArray(list.messages)) return list;
+  const messages = list.messages.map((element) => {
+    const message = typeof element === "string" ? { role: "user", content: element } : element;
+    if (!isObject(message) || typeof message.id === "string") return message;
+    idsBefore.push(message.id);
+    return { ...message, id: inventedIds + (idsBefore.length - 1) };
+  });
+  return { ...list, messages };
 }
 
 function withoutInventedId(message) {
   if (!(typeof message?.id === "string" && message.id.startsWith(inventedIds))) return message;
-  const { id, ...rest } = message;
-  return rest;
+  return { ...message, id: idsBefore[message.id.slice(inventedIds.length)] };
 }
 
 // 3. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------

@@ -552,7 +552,9 @@ begin
                     end if;
 
                 when action = 'TOOL_CALL_ARGS' then
-                    touched := node;
+                    if coalesce(insides[node], (agui.json_guard(texts[node])::json -> 'function')::text) like '{%' then
+                        touched := node;
+                    end if;
 
                 when action in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
                     if node is null then
@@ -621,6 +623,8 @@ begin
                         insides[touched] := '{"name":' || event.tool_call_name || '}';
                         contents[touched] := '""';
                         listed := node_count;
+                    elsif coalesce(insides[node], (agui.json_guard(texts[node])::json -> 'function')::text) like '{%' is not true then
+                        null;
                     elsif metadata is not null
                         or agui.json_string_token(event.tool_call_name) is distinct from agui.json_string_token(
                             coalesce(
@@ -645,7 +649,7 @@ begin
                     node_count := node_count + 1;
                     touched := node_count;
                     if node is not null then
-                        result_owner := parents[node];
+                        result_owner := case when coalesce(nullif(event.role, '""'), '"tool"') = '"tool"' then parents[node] end;
                         result_last := touched;
                     end if;
                     keys[touched] := agui.json_string_token((event.raw -> 'messageId')::text);
