@@ -27,6 +27,14 @@ test: oracle-client ## Run all tests; ARGS adds to go test, for instance ARGS='-
 test-race: oracle-client ## Run all tests with the race detector
 	$(WITH_SERVER) go test -race $(ARGS) ./...
 
+STREAMS ?= 50000
+SEED ?= $(shell date +%s)
+
+.PHONY: fuzz
+fuzz: oracle-client ## Compare the reducers on STREAMS generated streams from SEED on; what they differ on becomes a golden case
+	@echo "SEED=$(SEED)"
+	$(WITH_SERVER) go test ./test -run ReducersAgree -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
+
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,6 +20,7 @@ import (
 var (
 	streamCount = flag.Int("streams", 5000, "how many generated streams the reducers are compared on")
 	firstSeed   = flag.Uint64("seed", 1, "seed of the first generated stream")
+	keepFailing = flag.Bool("keep", false, "add streams that the reducers differ on, shrunk, to golden/found.json")
 )
 
 // kindsOfStreams are the generated streams that all reducers must agree on.
@@ -66,6 +69,9 @@ func TestReducersAgree(t *testing.T) {
 					})
 					t.Errorf("seed %d: %s\nthe stream, shrunk to %d events:\n%s", seed+uint64(n),
 						judges.differences(t, [][]json.RawMessage{shrunk})[0], len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
+					if *keepFailing {
+						keepAsGoldenCase(t, fmt.Sprintf("found in a %s stream, seed %d", kind.name, seed+uint64(n)), shrunk)
+					}
 				}
 			}
 		})
@@ -206,4 +212,27 @@ func rawBytes(stream []json.RawMessage) [][]byte {
 		lines[i] = event
 	}
 	return lines
+}
+
+var foundMutex sync.Mutex
+
+// keepAsGoldenCase adds a case to golden/found.json; make oracle-update then lets the client say what is wanted.
+func keepAsGoldenCase(t *testing.T, name string, stream []json.RawMessage) {
+	t.Helper()
+	foundMutex.Lock()
+	defer foundMutex.Unlock()
+	const file = "golden/found.json"
+	var cases []json.RawMessage
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &cases); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	added := fmt.Appendf(nil, `{"name":%q,"rule":"The reducers agree with the client.","events":%s}`, name, compactiontest.Batch(stream))
+	// Joined as text, so that every case stays as it is spelled.
+	text := append([]byte("[\n"), bytes.Join(append(rawBytes(cases), added), []byte(",\n"))...)
+	if err := os.WriteFile(file, append(text, "\n]\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("kept in test/%s: run make oracle-update, and look at what the client says", file)
 }
