@@ -51,46 +51,57 @@ const (
 	fieldsOfToolCallChunk  = fieldsOfAnyChunk | 1<<fieldToolCallID | 1<<fieldToolCallName | 1<<fieldParentMessageID
 )
 
-func (f *Fold) textChunk(e *event) {
-	f.applyChunk(e, textStream, fieldsOfTextChunk, (*Fold).startText, (*Fold).continueMessage)
+// A shorthand is how the chunks of one kind expand.
+type shorthand struct {
+	kind           streamKind
+	described      fields
+	start, proceed func(*Fold, *event)
 }
 
-func (f *Fold) reasoningChunk(e *event) {
-	f.applyChunk(e, reasoningStream, fieldsOfReasoningChunk, (*Fold).startReasoning, (*Fold).continueMessage)
-}
+var (
+	textChunks      = shorthand{textStream, fieldsOfTextChunk, (*Fold).startText, (*Fold).continueMessage}
+	reasoningChunks = shorthand{reasoningStream, fieldsOfReasoningChunk, (*Fold).startReasoning, (*Fold).continueMessage}
+	toolCallChunks  = shorthand{toolStream, fieldsOfToolCallChunk, (*Fold).startToolCall, (*Fold).continueToolCall}
+)
 
-func (f *Fold) toolCallChunk(e *event) {
-	f.applyChunk(e, toolStream, fieldsOfToolCallChunk, (*Fold).startToolCall, (*Fold).continueToolCall)
-}
-
-func (f *Fold) applyChunk(e *event, kind streamKind, described fields, start, proceed func(*Fold, *event)) {
-	id := e.values[kind.idField()]
-	subagent, ok := f.laneOfChunk(kind, id, e.values[fieldSubagentRunID])
-	if !ok {
-		return
+func (s *shorthand) apply(f *Fold, e *event) {
+	starts, proceeds := f.expandChunk(s, e)
+	if starts {
+		s.start(f, e)
 	}
-	hasPiece := e.values[fieldDelta] != nil || e.present&fieldRawEvent.set() != 0
+	if proceeds {
+		s.proceed(f, e)
+	}
+}
+
+// expandChunk finds the stream that a chunk opens or continues, and gives the chunk what it left out, so that it can be read as
+// the start of the stream, as a piece of it, or as one after the other. A chunk that is neither is skipped.
+func (f *Fold) expandChunk(s *shorthand, e *event) (starts, proceeds bool) {
+	id := e.values[s.kind.idField()]
+	subagent, ok := f.laneOfChunk(s.kind, id, e.values[fieldSubagentRunID])
+	if !ok {
+		return false, false
+	}
+	proceeds = e.values[fieldDelta] != nil || e.present&fieldRawEvent.set() != 0
 	place := f.openLane(subagent)
-	if place >= 0 && f.lanes[place].kind == kind && (id == nil || sameJSONString(id, f.lanes[place].id)) {
-		e.values[kind.idField()] = f.lanes[place].id
+	if place >= 0 && f.lanes[place].kind == s.kind && (id == nil || sameJSONString(id, f.lanes[place].id)) {
+		e.values[s.kind.idField()] = f.lanes[place].id
 		nullSubagent := e.present&fieldSubagentRunID.set() != 0 && e.values[fieldSubagentRunID] == nil
-		hasPiece = hasPiece || nullSubagent || e.present&^described != 0
+		proceeds = proceeds || nullSubagent || e.present&^s.described != 0
 	} else {
-		if id == nil || kind == toolStream && e.values[fieldToolCallName] == nil {
-			return
+		if id == nil || s.kind == toolStream && e.values[fieldToolCallName] == nil {
+			return false, false
 		}
 		if place >= 0 {
 			f.lanes = slices.Delete(f.lanes, place, place+1)
 		}
-		f.lanes = append(f.lanes, lane{subagent: bytes.Clone(subagent), kind: kind, id: bytes.Clone(id)})
-		start(f, e)
+		f.lanes = append(f.lanes, lane{subagent: bytes.Clone(subagent), kind: s.kind, id: bytes.Clone(id)})
+		starts = true
 	}
-	if hasPiece {
-		if e.values[fieldDelta] == nil {
-			e.values[fieldDelta] = []byte(`""`)
-		}
-		proceed(f, e)
+	if proceeds && e.values[fieldDelta] == nil {
+		e.values[fieldDelta] = []byte(`""`)
 	}
+	return starts, proceeds
 }
 
 // laneOfChunk returns the subagent of the lane that a chunk belongs to, and whether that can be said.

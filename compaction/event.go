@@ -127,6 +127,12 @@ func (e *event) scan(text []byte, at int) (int, bool) {
 	})
 }
 
+// scanWhole reads a text that is one event, and reports whether it is.
+func (e *event) scanWhole(text []byte) bool {
+	end, ok := e.scan(text, skipSpace(text, 0))
+	return ok && skipSpace(text, end) == len(text)
+}
+
 // clear forgets the event's text, which belongs to the caller.
 func (e *event) clear() { *e = event{} }
 

@@ -71,7 +71,7 @@ func (f *Fold) Clone() *Fold {
 // Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect. The fold keeps no part of
 // the slice.
 func (f *Fold) Apply(event []byte) {
-	if end, ok := f.event.scan(event, skipSpace(event, 0)); ok && skipSpace(event, end) == len(event) {
+	if f.event.scanWhole(event) {
 		f.applyEvent(&f.event)
 	}
 	f.event.clear()

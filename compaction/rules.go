@@ -55,9 +55,9 @@ var rules = map[string]rule{
 	"ACTIVITY":          {join(ofMessage, need(isString, fieldActivityType), allow(isObject|isNull, fieldSnapshot), allow(isObject|isArray, fieldPatch)), nil, noLane, (*Fold).proposedActivity},
 
 	// Chunks: chunks.go
-	"TEXT_MESSAGE_CHUNK":      {join(ofChunk, allow(isString, fieldMessageID, fieldRole, fieldName)), nil, noLane, (*Fold).textChunk},
-	"REASONING_MESSAGE_CHUNK": {join(ofChunk, allow(isString, fieldMessageID)), nil, noLane, (*Fold).reasoningChunk},
-	"TOOL_CALL_CHUNK":         {join(ofChunk, allow(isString, fieldToolCallID, fieldToolCallName, fieldParentMessageID)), nil, noLane, (*Fold).toolCallChunk},
+	"TEXT_MESSAGE_CHUNK":      {join(ofChunk, allow(isString, fieldMessageID, fieldRole, fieldName)), nil, noLane, textChunks.apply},
+	"REASONING_MESSAGE_CHUNK": {join(ofChunk, allow(isString, fieldMessageID)), nil, noLane, reasoningChunks.apply},
+	"TOOL_CALL_CHUNK":         {join(ofChunk, allow(isString, fieldToolCallID, fieldToolCallName, fieldParentMessageID)), nil, noLane, toolCallChunks.apply},
 
 	// State and runs: runs.go
 	"STATE_SNAPSHOT": {inLane, readStateSnapshot, ownLane, (*Fold).snapshotState},
@@ -77,15 +77,21 @@ var rules = map[string]rule{
 // nobody knows.
 
 func (f *Fold) applyEvent(e *event) {
-	if e.values[fieldType] == nil || kindOf(e.values[fieldType]) != isString {
-		return
-	}
-	rule, ok := rules[string(e.decoded(fieldType))]
-	if !ok || !e.has(rule.shape) || rule.read != nil && !rule.read(e) {
+	rule, ok := ruleOf(e)
+	if !ok {
 		return
 	}
 	f.closeLanes(rule.closes, e)
 	if rule.apply != nil {
 		rule.apply(f, e)
 	}
+}
+
+// ruleOf returns the rule that the event is folded by; false when the event is skipped.
+func ruleOf(e *event) (rule, bool) {
+	if e.values[fieldType] == nil || kindOf(e.values[fieldType]) != isString {
+		return rule{}, false
+	}
+	r, ok := rules[string(e.decoded(fieldType))]
+	return r, ok && e.has(r.shape) && (r.read == nil || r.read(e))
 }

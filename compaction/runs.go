@@ -31,10 +31,15 @@ func readStateDelta(e *event) bool {
 	return e.values[fieldDelta] != nil
 }
 
-func (f *Fold) patchState(e *event) {
-	if f.state.patch(e.values[fieldDelta]) {
+func (f *Fold) patchState(e *event) { f.patchedState(e) }
+
+// patchedState applies a patch to the state and reports whether it succeeded.
+func (f *Fold) patchedState(e *event) bool {
+	succeeded := f.state.patch(e.values[fieldDelta])
+	if succeeded {
 		f.stateText = nil
 	}
+	return succeeded
 }
 
 // readInput accepts an input whose messages, if any, are a list.
