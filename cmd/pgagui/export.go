@@ -4,15 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 )
 
 func (p *program) exportCommand() *cobra.Command {
-	var runID string
+	var runID, compact string
 	var null bool
 	command := &cobra.Command{
 		Use:   "export THREAD",
@@ -20,15 +23,28 @@ func (p *program) exportCommand() *cobra.Command {
 		Long: `Prints the raw events of a thread, one a line, their very bytes. The events of a run come together, the runs in the order in which
 they began, so that import can read them again.
 
-An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event instead of a line end.`,
+An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event instead of a line end.
+
+With --compact each run's events are replaced by fewer that mean the same: "stream" gives each message and tool call as a start, one
+piece and an end, "snapshot" all messages and the state as they stood at the end of the run (so it is best with --run).`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
+			if compact != "" {
+				shape, err := compaction.ParseShape(compact)
+				if err != nil {
+					return &usageError{problem: `--compact must be "stream" or "snapshot"`, command: command.CommandPath()}
+				}
+				return p.withStore(command.Context(), func(store *pgagui.Store) error {
+					return p.exportCompacted(command.Context(), store, arguments[0], runID, null, shape)
+				})
+			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.export(command.Context(), store, arguments[0], runID, null)
 			})
 		},
 	}
 	command.Flags().StringVar(&runID, "run", "", "the events of this run alone")
+	command.Flags().StringVar(&compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
 	command.Flags().BoolVar(&null, "null", false, "end each event with a NUL byte instead of a line end")
 	return command
 }
@@ -38,30 +54,87 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, run
 	if err != nil {
 		return err
 	}
-	end := byte('\n')
-	if null {
-		end = 0
-	}
-	out := bufio.NewWriterSize(p.out, 1<<16)
+	out := newEventWriter(p.out, null)
 	for _, run := range runs {
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {
 				return err
 			}
-			if !null && bytes.IndexByte(event.Payload, '\n') >= 0 {
-				if err := out.Flush(); err != nil {
-					return err
-				}
-				return &usageError{command: "pgagui export", problem: fmt.Sprintf(
-					"event %d of thread %q (run %q) holds a line end, so it does not fit in a line: use --null", event.Seq, threadID, run.ID)}
-			}
-			out.Write(event.Payload) // Flush returns the error
-			if err := out.WriteByte(end); err != nil {
+			if err := out.write(event.Payload, "event %d of thread %q (run %q)", event.Seq, threadID, run.ID); err != nil {
 				return err
 			}
 		}
 	}
 	return out.Flush()
+}
+
+// exportCompacted compacts run by run, each behind what its lineage means: so all ancestors are read too.
+func (p *program) exportCompacted(
+	ctx context.Context, store *pgagui.Store, threadID, runID string, null bool, shape compaction.Shape,
+) error {
+	var runs []pgagui.Run
+	var err error
+	if runID == "" {
+		runs, err = store.Runs(ctx, threadID)
+	} else {
+		runs, err = store.Lineage(ctx, threadID, runID)
+	}
+	if err != nil {
+		return err
+	}
+	out := newEventWriter(p.out, null)
+	lineages := map[string]*compaction.Fold{} // what each run's lineage means
+	for _, run := range runs {
+		lineage := compaction.New()
+		if run.Parent != "" {
+			lineage = lineages[run.Parent].Clone()
+		}
+		lineages[run.ID] = lineage
+		var events []json.RawMessage
+		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
+			if err != nil {
+				return err
+			}
+			events = append(events, event.Payload)
+		}
+		if runID == "" || run.ID == runID {
+			for _, event := range compaction.CompactEvents(events, shape, lineage) {
+				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
+					return err
+				}
+			}
+		}
+		for _, event := range events {
+			lineage.Apply(event)
+		}
+	}
+	return out.Flush()
+}
+
+// eventWriter writes one event a line, or with a NUL byte behind each.
+type eventWriter struct {
+	*bufio.Writer
+	null bool
+}
+
+func newEventWriter(w io.Writer, null bool) eventWriter {
+	return eventWriter{bufio.NewWriterSize(w, 1<<16), null}
+}
+
+// write refuses an event that holds a line end where a line end is to follow it; format and arguments say which one it is.
+func (w eventWriter) write(event []byte, format string, arguments ...any) error {
+	end := byte('\n')
+	if w.null {
+		end = 0
+	} else if bytes.IndexByte(event, '\n') >= 0 {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		return &usageError{command: "pgagui export", problem: fmt.Sprintf(format, arguments...) +
+			" holds a line end, so it does not fit in a line: use --null"}
+	}
+	w.Writer.Write(event) // WriteByte returns the error
+	return w.WriteByte(end)
 }
 
 func runsToExport(ctx context.Context, store *pgagui.Store, threadID, runID string) ([]pgagui.Run, error) {
