@@ -1,0 +1,307 @@
+package compaction
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// The compact form of a stream. Whoever writes it in another language and follows these rules gets the same events.
+//
+// Runs. A RUN_STARTED begins a run; each run is compacted for itself, so that its end means what it meant. What stands before the
+// first RUN_STARTED is the rest of a run. RUN_STARTED stays as it is, but input.messages loses the messages whose id is known (to
+// the lineage or to an earlier message of the list) and what is neither an object nor a string; when it loses none, it keeps its
+// text.
+//
+// What stays as it came, in its order: RUN_FINISHED, RUN_ERROR, RAW, CUSTOM, STEP_*, SUBAGENT_*, REASONING_START, REASONING_END,
+// THINKING_*, unknown types and what is not an event; in shape stream also TOOL_CALL_RESULT, REASONING_ENCRYPTED_VALUE, and
+// MESSAGES_SNAPSHOT but for "superseded" below. All other events are merged; of those only the fields go into the result that
+// the reducer reads, so not rawEvent, timestamp and unknown fields.
+//
+// Chunks count as the events that they stand for; the stream of chunks ends its message or call.
+//
+// Text, reasoning, tool calls. The events of one kind (text, reasoning, tool) and one id make a block, which stands where its
+// first event stood. A *_START joins the block of its id if that begins with a *_START, else it begins a block; any other event
+// joins the block of its id, but a piece (*_CONTENT, TOOL_CALL_ARGS) begins a new one behind a block without start that has its
+// end. Left out are pieces that change nothing: the fold has no such message (that is not an activity) or call (with a
+// function) when they come, or they have neither text nor metadata and the message has text (a content that is a string) or it is a
+// call; and the metadata of an end of which there is no such message or call. A block is written as up to three events:
+//   - the start, if there was one: id, role ("assistant" unless given; reasoning always "reasoning") and name, or toolCallName and
+//     parentMessageId, and subagentRunId, as in the first *_START, but the toolCallName of the last; then the metadata of all
+//     events of the block, merged key by key;
+//   - the piece, if there is text: id, delta; also without text if there was a piece and either the message had no text before the
+//     block's first event, or there is metadata and no start to have it. It has the metadata if there is no start;
+//   - the end, if the last event that is a start or an end was an end: id, and the metadata if nothing before has it.
+//
+// Only starts name the subagent. One that does not, although the message (of a call: its parent, an assistant message) belongs to a
+// subagent after a message that input.messages lost, names that one.
+//
+// Activities. The events of one id make a block in the same way: an ACTIVITY_SNAPSHOT of what the activity is in the end
+// (messageId, activityType, content, subagentRunId, metadata of all events), and where its content is not an object, with the
+// content {} and an ACTIVITY_DELTA that replaces the whole. Events that find nothing to change (a delta without its activity, a
+// snapshot with replace false on another message, an ACTIVITY without snapshot and patch) are left out.
+//
+// MESSAGES_SNAPSHOT ends all blocks: later events begin new ones.
+//
+// State. If a run has a STATE_SNAPSHOT or a STATE_DELTA that succeeds, the last of them becomes a STATE_SNAPSHOT of the state at
+// the end of the run, the others go.
+//
+// Superseded. At the last MESSAGES_SNAPSHOT at which no *_START of the run waits for its end (chunks do not count), all that
+// changed messages before it goes, and in its place stands the whole list as it is there, written as a snapshot of the list (see
+// below), unless an id was started (by a *_START or a chunk; a TOOL_CALL_RESULT counts as one of text) both before and behind it.
+// Only an end stays there, bare, when it is the first of its id, and the id was not started in the run: it ends what began earlier.
+//
+// Shape snapshot. The last run (earlier ones come in shape stream, for each whole list would make the size grow with the square)
+// has no events of messages and state; before its first RUN_FINISHED or RUN_ERROR, or at its end, stand a snapshot of the list, if
+// any event of messages was there, and the STATE_SNAPSHOT, if any of the state. Bare ends stay as above. A run that goes on
+// then has a *_START for each id that waits for its end.
+//
+// A snapshot of the list is one MESSAGES_SNAPSHOT with the list, which claims all activities (metadata
+// {"@ag-ui/client":{"authoritativeActivityTypes":null}}) if there were some before the run's events and the list has none. Where
+// that does not give the list, because it keeps the order of what was there, a first MESSAGES_SNAPSHOT clears: [] or, if there was
+// reasoning, one empty reasoning message with an id of its own ("cleared" and as many "-" as it takes); it claims the
+// activities, if there were any. Where this does not give the list either, there is none. A message that says the same
+// as before the run is written as it was then.
+//
+// Open chunks. The streams of chunks that are open at the end and that the events written do not leave open are opened again at
+// the very end by a chunk without a delta each (id, role, name, toolCallName, parentMessageId, subagentRunId; of one that was open
+// before the run's events, from the message or call that it is about, with role assistant where that is none of text). Those
+// of which the run has no block with a start get one before all these chunks (start and end), but not in a run that is a snapshot.
+//
+// Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
+// MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
+// came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED) that the reducer skips for its shape, an
+// id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
+
+// A Shape is the form in which compacted events come.
+type Shape string
+
+const (
+	// StreamShape gives each message and each call as a start, one piece and an end, in the place where it began.
+	StreamShape Shape = "stream"
+	// SnapshotShape gives one MESSAGES_SNAPSHOT of the whole lineage and one STATE_SNAPSHOT, before the end of the run.
+	SnapshotShape Shape = "snapshot"
+)
+
+// ParseShape reads the name of a shape.
+func ParseShape(name string) (Shape, error) {
+	switch shape := Shape(name); shape {
+	case StreamShape, SnapshotShape:
+		return shape, nil
+	default:
+		return "", fmt.Errorf("compaction: there is no shape %q: use %q or %q", name, StreamShape, SnapshotShape)
+	}
+}
+
+// CompactEvents returns fewer events that mean the same: folded behind the same lineage, they give the same messages, state,
+// interrupts and open streams of chunks. Compacting them again changes no byte, and the client's verifier accepts them if it
+// accepted what they are made of. The fields that the reducer does not read, such as rawEvent, go from events that are merged.
+//
+// after is what the lineage before the events means, nil for nothing; it stays what it is. With several runs, each means what it
+// meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
+// and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
+func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {
+	if after == nil {
+		after = New()
+	}
+	c := &compactor{truth: after.Clone(), replica: after.Clone()}
+	c.begin(nil)
+	for _, event := range events {
+		c.add(event)
+	}
+	c.finish(shape)
+	return c.compacted
+}
+
+// A compactor takes events one after another and compacts run by run.
+//
+// It folds twice: what came and what it gives. Where a run would mean something else in its compact form, it tries the next
+// form, and gives the run as it came if there is none. So no stream is too odd to come out right, and the rules of the compact
+// forms may be about ordinary streams.
+type compactor struct {
+	truth     *Fold // of the events as they came
+	replica   *Fold // of the compacted ones
+	compacted []json.RawMessage
+
+	run          *run
+	truthStart   *Fold // at the beginning of the run, its RUN_STARTED included
+	replicaStart *Fold
+
+	event event // the event at hand
+}
+
+// begin begins a run; started is its RUN_STARTED, nil at the beginning of events that begin in the middle of one.
+func (c *compactor) begin(started json.RawMessage) {
+	c.run = newRun()
+	if started != nil {
+		normal, dropped := normalizedInput(started, &c.event, c.truth)
+		c.run.dropped = dropped
+		c.compacted = append(c.compacted, normal)
+		c.replica.Apply(normal)
+		c.truth.applyEvent(&c.event)
+	}
+	c.truthStart, c.replicaStart = c.truth.Clone(), c.replica.Clone()
+}
+
+// finish ends a run: it chooses the first of its forms that means what the run means.
+func (c *compactor) finish(shape Shape) {
+	c.run.finish(c.truth)
+	for form := range c.run.forms(shape, c.truthStart, c.replicaStart, c.truth) {
+		if c.accepts(form) {
+			c.compacted = append(c.compacted, form.events...)
+			return
+		}
+		c.replica = c.replicaStart.Clone()
+	}
+	c.compacted = append(c.compacted, c.run.events...)
+	c.replica.applyAll(c.run.events)
+}
+
+// accepts folds a form of the run, reports whether it means what the run means, and opens the streams of chunks in it again that
+// are open at the end of the run.
+func (c *compactor) accepts(w *form) bool {
+	applied := 0
+	for _, check := range w.checks {
+		c.replica.applyAll(w.events[applied:check.events])
+		applied = check.events
+		if !c.agree(check.messages) {
+			return false
+		}
+	}
+	c.replica.applyAll(w.events[applied:])
+	if !sameLanes(c.truth, c.replica) {
+		again := c.run.reopen(w, c.truth, c.replica)
+		c.replica.applyAll(again)
+		w.add(again...)
+	}
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages)
+}
+
+func (f *Fold) applyAll(events []json.RawMessage) {
+	for _, event := range events {
+		f.Apply(event)
+	}
+}
+
+func (c *compactor) add(text json.RawMessage) {
+	e := &c.event
+	defer e.clear()
+	if !e.scanWhole(text) {
+		e.clear()
+	}
+	rule, ok := ruleOf(e)
+	if ok && string(e.decoded(fieldType)) == "RUN_STARTED" {
+		c.finish(StreamShape)
+		c.begin(text)
+		return
+	}
+	c.run.events = append(c.run.events, text)
+	if !ok {
+		c.run.addSkipped(text, e)
+		return
+	}
+	c.truth.closeLanes(rule.closes, e)
+	c.run.add(text, e, rule, c.truth)
+}
+
+// agree reports whether the replica has the messages that the truth has, or had. (State and interrupts agree by the way the forms
+// are made.) Messages that neither changed since the run began are not looked into.
+func (c *compactor) agree(truth []*Message) bool {
+	replica := c.replica.messages
+	if len(truth) != len(replica) {
+		return false
+	}
+	start := 0 // the place in the list that the run began with
+	for i := range truth {
+		if start < len(c.truthStart.messages) {
+			if truth[i] == c.truthStart.messages[start] && replica[i] == c.replicaStart.messages[start] {
+				start++
+				continue
+			}
+			if truth[i].hasID && truth[i].id == c.truthStart.messages[start].id {
+				start++
+			}
+		}
+		if !truth[i].says(replica[i]) {
+			return false
+		}
+	}
+	return sameRepeats(truth, replica)
+}
+
+// sameRepeats reports whether two lists of the same length have the same message in the same places.
+func sameRepeats(a, b []*Message) bool {
+	var firstA, firstB map[*Message]int // the place of a message that stands at several
+	for i := range a {
+		if !a[i].repeated && !b[i].repeated {
+			continue
+		}
+		if firstA == nil {
+			firstA, firstB = map[*Message]int{}, map[*Message]int{}
+		}
+		placeA, againA := firstA[a[i]]
+		placeB, againB := firstB[b[i]]
+		if againA != againB || placeA != placeB {
+			return false
+		}
+		if !againA {
+			firstA[a[i]], firstB[b[i]] = i, i
+		}
+	}
+	return true
+}
+
+func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }
+
+func sameLane(a, b lane) bool {
+	sameSubagent := a.subagent == nil && b.subagent == nil ||
+		a.subagent != nil && b.subagent != nil && sameJSONString(a.subagent, b.subagent)
+	return sameSubagent && a.kind == b.kind && sameJSONString(a.id, b.id)
+}
+
+// normalizedInput leaves out of a RUN_STARTED, which the event holds, the messages of its input that the lineage has, and what is
+// not a message; everything else stays as it was written. It returns the subagents of the messages left out, by id.
+func normalizedInput(started json.RawMessage, e *event, lineage *Fold) (json.RawMessage, map[string][]byte) {
+	input := e.values[fieldInput]
+	if input == nil {
+		return started, nil
+	}
+	list := memberOf(input, "messages")
+	if list == nil || list[0] != '[' {
+		return started, nil
+	}
+	dropped := map[string][]byte{}
+	seen := map[string]bool{}
+	kept, keepsAll := []byte{'['}, true
+	for element := range elements(list) {
+		keep := kindOf(element) == isString
+		if kindOf(element) == isObject {
+			id, hasID := stringValue(raw(memberOf(element, "id")))
+			keep = !hasID || !seen[id] && lineage.find([]byte(id)) < 0
+			if !keep {
+				if subagent := memberOf(element, "subagentRunId"); subagent != nil && kindOf(subagent) == isString {
+					dropped[id] = subagent
+				}
+			}
+			seen[id] = hasID
+		}
+		if !keep {
+			keepsAll = false
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(kept, element...)
+	}
+	if keepsAll {
+		return started, dropped
+	}
+	return withPart(started, list, append(kept, ']')), dropped
+}
+
+// withPart returns a text with another one in place of a slice of it.
+func withPart(text, part, by []byte) json.RawMessage {
+	from := cap(text) - cap(part) // what follows both ends where the memory of both ends
+	return slices.Concat(text[:from], by, text[from+len(part):])
+}

@@ -1,0 +1,335 @@
+package compaction
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+)
+
+// This file writes the events of one run in their compact forms.
+
+// A form is the events of a run in one of the ways to write them.
+type form struct {
+	events []json.RawMessage
+	// checks are what the messages must be on the way, for a MESSAGES_SNAPSHOT may hide what was wrong before it.
+	checks []check
+	// isSnapshot says that the form has no events of messages but snapshots of their list.
+	isSnapshot bool
+}
+
+type check struct {
+	events   int // how many of the form's events come first
+	messages []*Message
+}
+
+func (w *form) add(events ...json.RawMessage) { w.events = append(w.events, events...) }
+
+// forms yields the forms of the run, the best first, but not the run as it came. start is what stood before the run, its
+// RUN_STARTED included; compacted is the same, folded from compacted events; end is what the run means.
+func (r *run) forms(shape Shape, start, compacted, end *Fold) iter.Seq[*form] {
+	return func(yield func(*form) bool) {
+		if r.odd {
+			return
+		}
+		if shape == SnapshotShape {
+			if snapshot, ok := r.asSnapshot(start, compacted, end); ok && !yield(snapshot) {
+				return
+			}
+		}
+		if r.snapshot >= 0 && !r.startedTwice {
+			if stream, ok := r.afterSnapshot(start, compacted); ok && !yield(stream) {
+				return
+			}
+		}
+		stream := new(form)
+		r.write(stream, r.items, true)
+		yield(stream)
+	}
+}
+
+// afterSnapshot is the form of a run with a MESSAGES_SNAPSHOT: all messages up to the last such event in that event.
+func (r *run) afterSnapshot(start, compacted *Fold) (*form, bool) {
+	list, ok := snapshotEvents(start, compacted, r.list)
+	if !ok {
+		return nil, false
+	}
+	w := new(form)
+	r.write(w, r.items[:r.snapshot], false)
+	w.add(list...)
+	r.write(w, r.items[r.snapshot+1:], true)
+	return w, true
+}
+
+// asSnapshot is the form with one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of the run.
+func (r *run) asSnapshot(start, compacted, end *Fold) (*form, bool) {
+	place := r.ended
+	if place < 0 {
+		place = len(r.items)
+	}
+	before := slices.Clone(r.items[:place])
+	if r.state >= 0 {
+		before[r.state].isState = false
+	}
+	w := &form{isSnapshot: true}
+	r.write(w, before, false)
+	if slices.ContainsFunc(r.items, func(i item) bool { return i.ofMessages }) {
+		list, ok := snapshotEvents(start, compacted, end.messages)
+		if !ok {
+			return nil, false
+		}
+		w.add(list...)
+	}
+	if r.state >= 0 {
+		w.add(r.stateEvent())
+	}
+	if r.ended < 0 {
+		// What is open stays open.
+		for _, i := range r.items {
+			if b := i.stream; b != nil && r.open[b.key] == b {
+				w.add(streamOf(b.key.kind, b.id, end).startEvent())
+			}
+		}
+	}
+	r.write(w, r.items[place:], false)
+	return w, true
+}
+
+// write adds the events of items. Without messages, what changes messages is left out; only the end of what began before the run's
+// events stays.
+func (r *run) write(w *form, items []item, messages bool) {
+	for _, i := range items {
+		switch {
+		case i.isState:
+			w.add(r.stateEvent())
+		case i.ofMessages && !messages:
+			if b := i.stream; b != nil && b.endsEarlier {
+				w.add(b.endEvent(nil))
+			}
+		case i.event != nil:
+			if i.isSnapshot {
+				w.checks = append(w.checks, check{len(w.events), i.before})
+			}
+			w.add(i.event)
+		case i.stream != nil:
+			w.events = i.stream.write(w.events)
+		case i.activity != nil && i.activity.activityType != nil && i.activity.content != nil:
+			w.events = i.activity.write(w.events)
+		}
+	}
+}
+
+func (r *run) stateEvent() json.RawMessage {
+	return newEvent("STATE_SNAPSHOT", eventField{"snapshot", r.stateText})
+}
+
+func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
+	metadata := b.metadata.written("metadata")
+	if b.started {
+		events = append(events, b.startEvent())
+		metadata = nil
+	}
+	if len(b.text) > 0 || b.hasPiece && (b.textless || metadata != nil) {
+		eventType, idName := "TOOL_CALL_ARGS", "toolCallId"
+		switch b.key.kind {
+		case textStream:
+			eventType, idName = "TEXT_MESSAGE_CONTENT", "messageId"
+		case reasoningStream:
+			eventType, idName = "REASONING_MESSAGE_CONTENT", "messageId"
+		}
+		events = append(events, newEvent(eventType, eventField{idName, b.id}, eventField{"delta", slices.Concat([]byte{'"'}, b.text, []byte{'"'})}, eventField{"metadata", metadata}))
+		metadata = nil
+	}
+	if b.ended {
+		events = append(events, b.endEvent(metadata))
+	}
+	return events
+}
+
+// startEvent writes the start, which has the metadata of all events of the block.
+func (b *streamBlock) startEvent() json.RawMessage {
+	metadata := eventField{"metadata", b.metadata.written("metadata")}
+	subagent := eventField{"subagentRunId", b.subagent}
+	switch b.key.kind {
+	case textStream:
+		return newEvent("TEXT_MESSAGE_START", eventField{"messageId", b.id}, eventField{"role", b.role}, eventField{"name", b.name}, subagent, metadata)
+	case reasoningStream:
+		return newEvent("REASONING_MESSAGE_START", eventField{"messageId", b.id}, eventField{"role", []byte(`"reasoning"`)}, subagent, metadata)
+	default:
+		return newEvent("TOOL_CALL_START", eventField{"toolCallId", b.id}, eventField{"toolCallName", b.name}, eventField{"parentMessageId", b.parent}, subagent, metadata)
+	}
+}
+
+func (b *streamBlock) endEvent(metadata []byte) json.RawMessage {
+	switch b.key.kind {
+	case textStream:
+		return newEvent("TEXT_MESSAGE_END", eventField{"messageId", b.id}, eventField{"metadata", metadata})
+	case reasoningStream:
+		return newEvent("REASONING_MESSAGE_END", eventField{"messageId", b.id}, eventField{"metadata", metadata})
+	default:
+		return newEvent("TOOL_CALL_END", eventField{"toolCallId", b.id}, eventField{"metadata", metadata})
+	}
+}
+
+// reopen writes the chunks that open the streams again which further chunks may continue. Where such a stream was open before the
+// run's events and is not any more, its message or call is one of the compacted run, with an end, as it would be if its chunk
+// were compacted once more.
+func (r *run) reopen(w *form, truth, replica *Fold) (events []json.RawMessage) {
+	var chunks []json.RawMessage
+	for _, l := range truth.lanes {
+		if slices.ContainsFunc(replica.lanes, func(open lane) bool { return sameLane(l, open) }) {
+			continue
+		}
+		decoded, _ := stringValue(raw(l.id))
+		b := r.streams[streamKey{l.kind, decoded}]
+		if b == nil || !b.started {
+			b = streamOf(l.kind, l.id, truth)
+			if !w.isSnapshot {
+				b.subagent, b.started, b.ended = l.subagent, true, true
+				events = b.write(events)
+			}
+		}
+		chunks = append(chunks, b.chunk(l.subagent))
+	}
+	return append(events, chunks...)
+}
+
+// chunk writes a chunk that no more than opens the stream.
+func (b *streamBlock) chunk(subagent []byte) json.RawMessage {
+	lane := eventField{"subagentRunId", subagent}
+	switch b.key.kind {
+	case textStream:
+		return newEvent("TEXT_MESSAGE_CHUNK", eventField{"messageId", b.id}, eventField{"role", b.role}, eventField{"name", b.name}, lane)
+	case reasoningStream:
+		return newEvent("REASONING_MESSAGE_CHUNK", eventField{"messageId", b.id}, lane)
+	default:
+		return newEvent("TOOL_CALL_CHUNK", eventField{"toolCallId", b.id}, eventField{"toolCallName", b.name}, eventField{"parentMessageId", b.parent}, lane)
+	}
+}
+
+func (b *activityBlock) write(events []json.RawMessage) []json.RawMessage {
+	content, isObject := b.content, b.content[0] == '{'
+	if !isObject {
+		content = []byte("{}")
+	}
+	events = append(events, newEvent("ACTIVITY_SNAPSHOT", eventField{"messageId", b.id}, eventField{"activityType", b.activityType}, eventField{"content", content},
+		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.written("metadata")}))
+	if !isObject {
+		// A patch can make something else of the content, a snapshot cannot.
+		operation := slices.Concat([]byte(`[{"op":"replace","path":"","value":`), b.content, []byte("}]"))
+		events = append(events, newEvent("ACTIVITY_DELTA", eventField{"messageId", b.id}, eventField{"activityType", b.activityType}, eventField{"patch", operation}))
+	}
+	return events
+}
+
+// An eventField is a field of an event, as JSON; nil is left out.
+type eventField struct {
+	name  string
+	value []byte
+}
+
+func newEvent(eventType string, fields ...eventField) json.RawMessage {
+	size := len(`{"type":""}`) + len(eventType)
+	for _, f := range fields {
+		size += len(f.name) + len(f.value) + len(`,"":`)
+	}
+	event := make(json.RawMessage, 0, size)
+	event = append(event, `{"type":"`...)
+	event = append(event, eventType...)
+	event = append(event, '"')
+	for _, f := range fields {
+		if f.value != nil {
+			event = append(event, `,"`...)
+			event = append(event, f.name...)
+			event = append(event, `":`...)
+			event = append(event, f.value...)
+		}
+	}
+	return append(event, '}')
+}
+
+// written returns a member as JSON text, nil when there is none.
+func (o *object) written(key string) []byte {
+	if member := o.get(key); member != nil {
+		return written(member)
+	}
+	return nil
+}
+
+// --- whole lists of messages ---
+
+// snapshotEvents returns the MESSAGES_SNAPSHOT events that make of the messages of a fold the list; false when none do. A snapshot
+// leaves the messages that a fold has in their order, and those without an id come last; where that is not the order of the
+// list, a first snapshot clears what is there.
+//
+// A message that did not change is written as compacted has it, which is from over again with, perhaps, keys in another order: so
+// compacting twice changes no byte.
+func snapshotEvents(from, compacted *Fold, list []*Message) ([]json.RawMessage, bool) {
+	hasRole := func(messages []*Message, role string) bool {
+		return slices.ContainsFunc(messages, func(m *Message) bool { return m.role == role })
+	}
+	var claim []byte // all activities are the snapshot's
+	clearsActivities := hasRole(from.messages, roleActivity)
+	if clearsActivities && !hasRole(list, roleActivity) {
+		claim = []byte(`{"@ag-ui/client":{"authoritativeActivityTypes":null}}`)
+	}
+	places := make(map[*Message]int, len(from.messages))
+	for place, m := range from.messages {
+		places[m] = place
+	}
+	written := make([]*Message, len(list))
+	for i, m := range list {
+		place, unchanged := places[m]
+		if !unchanged && m.hasID {
+			place = from.find([]byte(m.id))
+			unchanged = place >= 0 && from.messages[place].says(m)
+		}
+		if unchanged {
+			m = compacted.messages[place]
+		}
+		written[i] = m
+	}
+	messages := eventField{"messages", bodies(written)}
+	whole := newEvent("MESSAGES_SNAPSHOT", messages, eventField{"metadata", claim})
+	if makes(from, list, whole) {
+		return []json.RawMessage{whole}, true
+	}
+
+	// A snapshot drops reasoning only if it has some itself.
+	first := "[]"
+	if hasRole(from.messages, roleReasoning) {
+		id := "cleared"
+		taken := func(m *Message) bool { return m.id == id }
+		for slices.ContainsFunc(from.messages, taken) || slices.ContainsFunc(list, taken) {
+			id += "-"
+		}
+		first = `[{"id":"` + id + `","role":"reasoning","content":""}]`
+	}
+	claim = nil
+	if clearsActivities {
+		claim = []byte(`{"@ag-ui/client":{"authoritativeActivityTypes":null}}`)
+	}
+	cleared := newEvent("MESSAGES_SNAPSHOT", eventField{"messages", []byte(first)}, eventField{"metadata", claim})
+	whole = newEvent("MESSAGES_SNAPSHOT", messages)
+	return []json.RawMessage{cleared, whole}, makes(from, list, cleared, whole)
+}
+
+// bodies writes a JSON array of messages.
+func bodies(messages []*Message) []byte {
+	list := []byte{'['}
+	for i, m := range messages {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, m.Body()...)
+	}
+	return append(list, ']')
+}
+
+// makes reports whether the events make the list of what a fold has.
+func makes(from *Fold, list []*Message, events ...json.RawMessage) bool {
+	f := from.Clone()
+	for _, event := range events {
+		f.Apply(event)
+	}
+	return slices.EqualFunc(list, f.messages, func(a, b *Message) bool { return a == b || a.says(b) }) && sameRepeats(list, f.messages)
+}

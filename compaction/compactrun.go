@@ -1,0 +1,467 @@
+package compaction
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// This file takes the events of one run apart into what they are about. compactforms.go writes them again.
+
+// A run is the events of one run behind its RUN_STARTED.
+type run struct {
+	events []json.RawMessage // as they came
+	items  []item
+	// odd says that the run stays as it came: it holds events that are skipped here but that the client reads, one message is open
+	// both in chunks and in other events, or something changes behind the end of the run.
+	odd bool
+	// ended is the place of its end among the items, -1 as long as there is none.
+	ended int
+	// dropped are the subagents of the messages that were left out of the run's input, by message id.
+	dropped map[string][]byte
+
+	// The blocks that further events join: those since the last MESSAGES_SNAPSHOT.
+	streams    map[streamKey]*streamBlock
+	activities map[string]*activityBlock
+	open       map[streamKey]*streamBlock // what a *_START of the run has begun and no event has ended
+	begun      map[streamKey]bool         // what the run has begun, or ended
+
+	state     int             // the item of the state, -1 for none
+	stateText json.RawMessage // at the end of the run
+
+	// The last MESSAGES_SNAPSHOT at which nothing was open; see afterSnapshot.
+	snapshot      int        // its item, -1 for none
+	list          []*Message // the messages behind it
+	startedBefore map[streamKey]bool
+	startedSince  map[streamKey]bool
+	startedTwice  bool // an id was started both before and since
+}
+
+// An item is one thing in its place in the run. An item with none of the first four is nothing.
+type item struct {
+	event    json.RawMessage // stays as it came
+	stream   *streamBlock
+	activity *activityBlock
+	isState  bool
+
+	// ofMessages says that the item changes messages, so that a snapshot of them stands for it.
+	ofMessages bool
+	// isSnapshot says that the item is a MESSAGES_SNAPSHOT, before which the messages were these.
+	isSnapshot bool
+	before     []*Message
+}
+
+func newRun() *run {
+	return &run{
+		streams: map[streamKey]*streamBlock{}, activities: map[string]*activityBlock{}, open: map[streamKey]*streamBlock{}, begun: map[streamKey]bool{},
+		ended: -1, state: -1, snapshot: -1,
+		startedBefore: map[streamKey]bool{}, startedSince: map[streamKey]bool{},
+	}
+}
+
+// --- taking apart ---
+
+// add takes an event that is not skipped, and folds it.
+func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
+	eventType := string(e.decoded(fieldType))
+	switch eventType {
+	case "RUN_FINISHED", "RUN_ERROR":
+		if r.ended < 0 {
+			r.ended = len(r.items)
+		}
+		r.carry(text, item{})
+		if rule.apply != nil {
+			rule.apply(f, e)
+		}
+		return
+	case "STEP_STARTED", "STEP_FINISHED", "CUSTOM", "SUBAGENT_FINISHED", "SUBAGENT_ERROR", "REASONING_START", "REASONING_END":
+		r.carry(text, item{})
+		return
+	}
+	r.odd = r.odd || r.ended >= 0
+	switch eventType {
+	case "MESSAGES_SNAPSHOT":
+		r.closeActivities(f)
+		r.carry(text, item{ofMessages: true, isSnapshot: true, before: f.Clone().messages}) // the clone's, for the fold changes its own
+		f.snapshotMessages(e)
+		r.closeBlocks(f)
+	case "TOOL_CALL_RESULT":
+		r.noteStart(streamKey{textStream, string(e.decoded(fieldMessageID))})
+		r.carry(text, item{ofMessages: true})
+		f.addToolResult(e)
+	case "REASONING_ENCRYPTED_VALUE":
+		r.carry(text, item{ofMessages: true})
+		f.setEncryptedValue(e)
+	case "STATE_SNAPSHOT":
+		f.snapshotState(e)
+		r.addState()
+	case "STATE_DELTA":
+		if f.patchedState(e) {
+			r.addState()
+		}
+	case "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY":
+		r.addToActivity(eventType, e, f)
+		rule.apply(f, e)
+	default:
+		s := streamEvents[eventType]
+		r.addToStream(s.part, s.kind, e, f)
+	}
+}
+
+// addSkipped takes an event that means nothing.
+func (r *run) addSkipped(text json.RawMessage, e *event) {
+	eventType := ""
+	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
+		eventType = string(e.decoded(fieldType))
+	}
+	switch eventType {
+	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY", "MESSAGES_SNAPSHOT", "RUN_STARTED":
+		r.odd = true
+	default:
+		if _, ok := streamEvents[eventType]; ok {
+			r.odd = true
+		}
+	}
+	r.carry(text, item{})
+}
+
+// carry takes an event that stays as it came.
+func (r *run) carry(text json.RawMessage, i item) {
+	i.event = text
+	r.items = append(r.items, i)
+}
+
+// addState puts the state where it stood last.
+func (r *run) addState() {
+	if r.state >= 0 {
+		r.items[r.state].isState = false
+	}
+	r.state = len(r.items)
+	r.items = append(r.items, item{isState: true})
+}
+
+// closeBlocks ends all blocks, for a MESSAGES_SNAPSHOT does not let later events pass.
+func (r *run) closeBlocks(f *Fold) {
+	clear(r.streams)
+	if len(r.open) > 0 {
+		return
+	}
+	r.snapshot = len(r.items) - 1
+	r.list = f.Clone().messages // not changed by what follows
+	for key := range r.startedSince {
+		r.startedBefore[key] = true
+	}
+	clear(r.startedSince)
+	r.startedTwice = false
+}
+
+func (r *run) noteStart(key streamKey) {
+	r.startedSince[key] = true
+	r.startedTwice = r.startedTwice || r.startedBefore[key]
+}
+
+// finish ends the run.
+func (r *run) finish(f *Fold) {
+	r.closeActivities(f)
+	if r.state >= 0 {
+		r.stateText = f.State()
+	}
+}
+
+// --- text, reasoning and tool calls ---
+
+// A streamKey is what events of text, reasoning and tool calls are about.
+type streamKey struct {
+	kind streamKind
+	id   string // decoded
+}
+
+// A streamBlock is what the events about one message or call become: a start, one piece and an end.
+type streamBlock struct {
+	key streamKey
+	// The fields of the events, as JSON. name is that of the message or of the tool.
+	id, role, name, parent, subagent []byte
+
+	metadata object // holds the key "metadata" when an event has it
+	text     []byte // of all pieces, as JSON text between quotes
+	// hasPiece says that there is a piece, textless that one of no length means something: the message had no text.
+	hasPiece, textless bool
+	started, ended     bool
+	// endsEarlier says that the block ends what was begun before the run's events.
+	endsEarlier bool
+}
+
+// A part is what an event is to its block.
+type part int8
+
+const (
+	startPart part = iota
+	piecePart
+	endPart
+	chunkPart
+)
+
+type streamPart struct {
+	part part
+	kind *shorthand
+}
+
+// streamEvents are the events that stream blocks are made of.
+var streamEvents = map[string]streamPart{
+	"TEXT_MESSAGE_START":        {startPart, &textChunks},
+	"TEXT_MESSAGE_CONTENT":      {piecePart, &textChunks},
+	"TEXT_MESSAGE_END":          {endPart, &textChunks},
+	"TEXT_MESSAGE_CHUNK":        {chunkPart, &textChunks},
+	"REASONING_MESSAGE_START":   {startPart, &reasoningChunks},
+	"REASONING_MESSAGE_CONTENT": {piecePart, &reasoningChunks},
+	"REASONING_MESSAGE_END":     {endPart, &reasoningChunks},
+	"REASONING_MESSAGE_CHUNK":   {chunkPart, &reasoningChunks},
+	"TOOL_CALL_START":           {startPart, &toolCallChunks},
+	"TOOL_CALL_ARGS":            {piecePart, &toolCallChunks},
+	"TOOL_CALL_END":             {endPart, &toolCallChunks},
+	"TOOL_CALL_CHUNK":           {chunkPart, &toolCallChunks},
+}
+
+func (r *run) addToStream(p part, kind *shorthand, e *event, f *Fold) {
+	if p == chunkPart {
+		r.addChunk(kind, e, f)
+		return
+	}
+	key := keyOf(kind.kind, e)
+	switch p {
+	case startPart:
+		b := r.startBlock(key, e, f)
+		b.ended = false
+		r.open[key] = b
+		r.odd = r.odd || f.holds(key)
+		kind.start(f, e)
+	case piecePart:
+		if f.takesPiece(key, e) {
+			r.blockOf(key, e, f, true).addPiece(e)
+			kind.proceed(f, e)
+		}
+	case endPart:
+		b := r.blockOf(key, e, f, false)
+		b.ended = true
+		b.endsEarlier = b.endsEarlier || !r.begun[key]
+		r.begun[key] = true
+		if f.has(key) {
+			mergeMetadata(&b.metadata, e.values[fieldMetadata])
+		}
+		delete(r.open, key)
+		if kind.kind == toolStream {
+			f.endToolCall(e)
+		} else {
+			f.endMessage(e)
+		}
+	}
+}
+
+// addChunk adds what a chunk stands for. Something ends each stream of chunks, if only the end of the events, where reopened
+// begins it again: so its block has an end.
+func (r *run) addChunk(kind *shorthand, e *event, f *Fold) {
+	starts, proceeds := f.expandChunk(kind, e)
+	if starts {
+		key := keyOf(kind.kind, e)
+		r.startBlock(key, e, f).ended = true
+		r.odd = r.odd || r.open[key] != nil
+		kind.start(f, e)
+	}
+	if !proceeds {
+		return
+	}
+	key := keyOf(kind.kind, e)
+	if !f.takesPiece(key, e) {
+		return
+	}
+	if r.streams[key] == nil {
+		// The stream was open when the events began.
+		b := streamOf(kind.kind, e.values[kind.kind.idField()], f)
+		b.subagent, b.started, b.ended = e.values[fieldSubagentRunID], true, true
+		r.addBlock(b, f)
+	}
+	r.streams[key].addPiece(e)
+	kind.proceed(f, e)
+}
+
+func keyOf(kind streamKind, e *event) streamKey {
+	return streamKey{kind, string(e.decoded(kind.idField()))}
+}
+
+// takesPiece reports whether a piece changes anything.
+func (f *Fold) takesPiece(key streamKey, e *event) bool {
+	return f.has(key) && (len(e.inner(fieldDelta)) > 0 || e.values[fieldMetadata] != nil || !f.hasText(key))
+}
+
+// has reports whether the fold has the message or call that a piece is about.
+func (f *Fold) has(key streamKey) bool {
+	if key.kind == toolStream {
+		place, ok := f.findCall([]byte(key.id))
+		return ok && f.messages[place.message].function(place.call) != nil
+	}
+	place := f.find([]byte(key.id))
+	return place >= 0 && f.messages[place].role != roleActivity
+}
+
+// hasText reports whether a message that the fold has has content that is text. A call needs none.
+func (f *Fold) hasText(key streamKey) bool {
+	if key.kind == toolStream {
+		return true
+	}
+	_, ok := stringText(f.messages[f.find([]byte(key.id))].member("content"))
+	return ok
+}
+
+// holds reports whether a stream of chunks is open.
+func (f *Fold) holds(key streamKey) bool {
+	return slices.ContainsFunc(f.lanes, func(l lane) bool {
+		id, _ := stringValue(raw(l.id))
+		return l.kind == key.kind && id == key.id
+	})
+}
+
+// startBlock returns the block that a start belongs to: the one of its id if that begins with a start, too, otherwise a new one.
+func (r *run) startBlock(key streamKey, e *event, f *Fold) *streamBlock {
+	b := r.streams[key]
+	if b == nil || !b.started {
+		b = &streamBlock{
+			key: key, id: e.values[key.kind.idField()], role: e.values[fieldRole], name: e.values[fieldName],
+			parent: e.values[fieldParentMessageID], subagent: e.values[fieldSubagentRunID], started: true,
+		}
+		if key.kind == textStream && b.role == nil {
+			b.role = []byte(`"assistant"`)
+		}
+		if b.subagent == nil {
+			b.subagent = r.droppedSubagent(b, f)
+		}
+		r.addBlock(b, f)
+	}
+	if key.kind == toolStream {
+		b.name = e.values[fieldToolCallName]
+	}
+	mergeMetadata(&b.metadata, e.values[fieldMetadata])
+	r.begun[key] = true
+	r.noteStart(key)
+	return b
+}
+
+// droppedSubagent returns whom the message belongs to that is started or gets a call, if the run's input said so and does not any
+// more. The client's verifier wants all events about a message to agree on that; to the message, which exists, it means nothing.
+func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
+	id := b.key.id
+	if b.key.kind == toolStream {
+		id, _ = stringValue(raw(b.parent))
+	}
+	subagent := r.dropped[id]
+	if subagent == nil {
+		return nil
+	}
+	place := f.find([]byte(id))
+	if place < 0 || b.key.kind == toolStream && f.messages[place].role != roleAssistant {
+		return nil
+	}
+	return subagent
+}
+
+// blockOf returns the block of an event that is not a start. A piece behind the end of a block without a start begins a new one.
+func (r *run) blockOf(key streamKey, e *event, f *Fold, isPiece bool) *streamBlock {
+	if b := r.streams[key]; b != nil && (b.started || !b.ended || !isPiece) {
+		return b
+	}
+	b := &streamBlock{key: key, id: e.values[key.kind.idField()]}
+	r.addBlock(b, f)
+	return b
+}
+
+// addBlock puts a block into its place, before its first event is folded.
+func (r *run) addBlock(b *streamBlock, f *Fold) {
+	b.textless = f.has(b.key) && !f.hasText(b.key)
+	r.streams[b.key] = b
+	r.items = append(r.items, item{stream: b, ofMessages: true})
+}
+
+func (b *streamBlock) addPiece(e *event) {
+	b.hasPiece = true
+	b.text = append(b.text, e.inner(fieldDelta)...)
+	mergeMetadata(&b.metadata, e.values[fieldMetadata])
+}
+
+// streamOf returns the block, without events, of a message or call that the fold has.
+func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
+	b := &streamBlock{id: id}
+	decoded, _ := stringValue(raw(id))
+	b.key = streamKey{kind, decoded}
+	switch kind {
+	case textStream:
+		b.role = []byte(`"assistant"`)
+		if place := f.find([]byte(decoded)); place >= 0 {
+			switch m := f.messages[place]; m.role {
+			case "developer", "system", "user", roleAssistant: // those of text
+				b.role, b.name = jsonString(m.member("role")), jsonString(m.member("name"))
+			}
+		}
+	case toolStream:
+		if place, ok := f.findCall([]byte(decoded)); ok {
+			if function := f.messages[place.message].function(place.call); function != nil {
+				b.name = jsonString(function.get("name"))
+			}
+		}
+		if b.name == nil {
+			b.name = []byte(`""`)
+		}
+	}
+	return b
+}
+
+// jsonString returns a string as JSON text, nil for any other value.
+func jsonString(v value) []byte {
+	if _, ok := stringText(v); !ok {
+		return nil
+	}
+	return written(v)
+}
+
+// --- activities ---
+
+// An activityBlock is what the events about one activity become: an ACTIVITY_SNAPSHOT.
+type activityBlock struct {
+	id       []byte
+	metadata object
+	// What the activity is at last; activityType is nil when there is none.
+	activityType, content, subagent []byte
+}
+
+// addToActivity takes an event that is not folded yet, and leaves out one that means nothing.
+func (r *run) addToActivity(eventType string, e *event, f *Fold) {
+	id := string(e.decoded(fieldMessageID))
+	place := f.find([]byte(id))
+	isActivity := place >= 0 && f.messages[place].role == roleActivity
+	isSnapshot := eventType == "ACTIVITY_SNAPSHOT" || eventType == "ACTIVITY" && e.values[fieldSnapshot] != nil
+	replaces := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't' || eventType == "ACTIVITY"
+	b := r.activities[id]
+	switch {
+	case eventType == "ACTIVITY" && e.values[fieldSnapshot] == nil && e.values[fieldPatch] == nil:
+		return
+	case isActivity && b != nil:
+	case isActivity, isSnapshot && (place < 0 || replaces):
+		b = &activityBlock{id: e.values[fieldMessageID]}
+		r.activities[id] = b
+		r.items = append(r.items, item{activity: b, ofMessages: true})
+	default:
+		return
+	}
+	mergeMetadata(&b.metadata, e.values[fieldMetadata])
+}
+
+// closeActivities notes what the activities have become.
+func (r *run) closeActivities(f *Fold) {
+	for id, b := range r.activities {
+		if place := f.find([]byte(id)); place >= 0 && f.messages[place].role == roleActivity {
+			m := f.messages[place]
+			b.activityType, b.subagent = jsonString(m.member("activityType")), jsonString(m.member("subagentRunId"))
+			if content := m.member("content"); content != nil {
+				b.content = slices.Clone(written(content))
+			}
+		}
+	}
+	clear(r.activities)
+}

@@ -1,0 +1,65 @@
+package compaction
+
+import "encoding/json"
+
+// Replay returns a short stream of events that gives any AG-UI client, from nothing, what the fold means: the run's RUN_STARTED
+// without the messages of its input, a MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run that is in progress
+// has its open streams of chunks opened again in place of an end, but for those whose message or call is gone.
+//
+// started is the RUN_STARTED of the run that the fold ends with, ended its RUN_FINISHED or RUN_ERROR, nil while it is in progress.
+// Interrupts of an earlier run that still wait come first, as the end of that run.
+func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
+	var e event
+	if !e.scanWhole(started) {
+		e.clear()
+	}
+	var events []json.RawMessage
+	after := New()
+	after.Apply(ended)
+	if string(after.interrupts) != string(f.interrupts) {
+		events = append(events, f.interrupted(started)...)
+	}
+	events = append(events, withoutMessages(started, &e), newEvent("MESSAGES_SNAPSHOT", eventField{"messages", bodies(f.messages)}), newEvent("STATE_SNAPSHOT", eventField{"snapshot", f.State()}))
+	for _, l := range f.lanes {
+		if f.knows(l) {
+			events = append(events, streamOf(l.kind, l.id, f).chunk(l.subagent))
+		}
+	}
+	if ended != nil {
+		events = append(events, ended)
+	}
+	return events
+}
+
+// interrupted writes an earlier run that ended with the interrupts.
+func (f *Fold) interrupted(started json.RawMessage) []json.RawMessage {
+	thread := eventField{"threadId", memberOf(started, "threadId")}
+	run := eventField{"runId", memberOf(started, "parentRunId")}
+	if run.value == nil || kindOf(run.value) != isString {
+		run.value = memberOf(started, "runId")
+	}
+	outcome := append([]byte(`{"type":"interrupt","interrupts":`), f.interrupts...)
+	return []json.RawMessage{
+		newEvent("RUN_STARTED", thread, run),
+		newEvent("RUN_FINISHED", thread, run, eventField{"outcome", append(outcome, '}')}),
+	}
+}
+
+func withoutMessages(started json.RawMessage, e *event) json.RawMessage {
+	if input := e.values[fieldInput]; input != nil && kindOf(input) == isObject {
+		if list := memberOf(input, "messages"); list != nil && list[0] == '[' {
+			return withPart(started, list, []byte("[]"))
+		}
+	}
+	return started
+}
+
+// knows reports whether there is a message or call of a stream's id.
+func (f *Fold) knows(l lane) bool {
+	id, _ := stringValue(raw(l.id))
+	if l.kind == toolStream {
+		_, ok := f.findCall([]byte(id))
+		return ok
+	}
+	return f.find([]byte(id)) >= 0
+}
