@@ -1,4 +1,5 @@
-// Package compaction says what an AG-UI event stream means: it folds events into messages, state and open interrupts.
+// Package compaction says what an AG-UI event stream means: it folds events into messages, state and open interrupts. And it
+// writes streams that mean the same with fewer events: [CompactEvents], [Fold.Replay].
 //
 // # Model
 //
