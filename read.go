@@ -174,6 +174,16 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 	}
 }
 
+// Replay returns a short stream of events that gives any AG-UI client what a run (empty: the head) means after its lineage:
+// in the shape compaction.SnapshotShape from the nearest snapshot, in compaction.StreamShape the lineage's events, compacted.
+// Errors: ErrUnknownThread, ErrUnknownRun.
+func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compaction.Shape) ([]json.RawMessage, error) {
+	events, err := s.queries.Replay(ctx, db.ReplayParams{
+		ThreadID: threadID, RunID: orNull(runID), Shape: string(shape), Scope: s.scope,
+	})
+	return events, refusal(err)
+}
+
 // Verify checks a thread: seqs, batches, runs, and every snapshot against a fold of the raw log. No problem means that all is
 // well. Errors: ErrUnknownThread.
 func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) {

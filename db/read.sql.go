@@ -143,6 +143,43 @@ func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesR
 	return items, nil
 }
 
+const replay = `-- name: Replay :many
+select item::json as event
+from agui.replay($1::text, $2::text, $3::text, $4::text) as item
+`
+
+type ReplayParams struct {
+	ThreadID string
+	RunID    *string
+	Shape    string
+	Scope    string
+}
+
+func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]json.RawMessage, error) {
+	rows, err := q.db.Query(ctx, replay,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Shape,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []json.RawMessage
+	for rows.Next() {
+		var event json.RawMessage
+		if err := rows.Scan(&event); err != nil {
+			return nil, err
+		}
+		items = append(items, event)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const restore = `-- name: Restore :one
 select agui.restore($1::text, $2::text, $3::bigint, $4::text)::json as restored
 `

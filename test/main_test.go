@@ -26,6 +26,10 @@ type meaning struct {
 	State      json.RawMessage   `json:"state"`
 	Interrupts []json.RawMessage `json:"interrupts"`
 	Error      string            `json:"error"`
+
+	// Of a client that was started with --verify: whether its verifier accepts the stream, and why not.
+	Verified    bool   `json:"verified"`
+	VerifyError string `json:"verifyError"`
 }
 
 // differences compares two meanings as JSON values.
@@ -94,8 +98,8 @@ type oracle struct {
 	answer *bufio.Scanner
 }
 
-// startOracle skips the test where Node or the client is not installed.
-func startOracle(t *testing.T) *oracle {
+// startOracle skips the test where Node or the client is not installed. The flags are further ones of oracle.mjs.
+func startOracle(t *testing.T, flags ...string) *oracle {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("Node is not installed")
@@ -103,7 +107,7 @@ func startOracle(t *testing.T) *oracle {
 	if _, err := os.Stat(filepath.Join("oracle", "node_modules")); err != nil {
 		t.Skip("the official client is not installed: npm ci in test/oracle")
 	}
-	command := exec.Command("node", filepath.Join("oracle", "oracle.mjs"), "--ours")
+	command := exec.Command("node", append([]string{filepath.Join("oracle", "oracle.mjs"), "--ours"}, flags...)...)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {

@@ -1,5 +1,12 @@
 package compactiontest
 
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
 // A PatchCase says what a JSON patch makes of a document.
 type PatchCase struct {
 	Section  string // of the RFC that says so: 6902 for patches, 6901 for pointers
@@ -260,4 +267,30 @@ var PatchCases = []PatchCase{
 	{"6901 5", `{"\ud800":1}`, `[{"op":"remove","path":"/\ud801"}]`, ``},
 	{"6901 5", `{"\ud800":1,"\u0000":2}`, `[{"op":"remove","path":"/\uD800"},{"op":"remove","path":"/\u0000"}]`, `{}`},
 	{"6901 5", `{"😀":1}`, `[{"op":"remove","path":"/\ud83d\ude00"}]`, `{}`},
+}
+
+// PatchStream returns a stream of patches on one large state, replaced now and then; about half of the patches fail. It is the same for
+// the same seed and options.
+func PatchStream(seed uint64, options Options) []json.RawMessage {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0xda7a)), Options: options, lanes: map[string]stream{}}
+	for range max(1, options.Events) {
+		if len(g.events) == 0 || g.chance(1) {
+			g.emit("STATE_SNAPSHOT", "snapshot", g.largeObject(2))
+		} else {
+			g.emit("STATE_DELTA", "delta", g.patch())
+		}
+	}
+	return g.events
+}
+
+// largeObject makes an object of objects and lists, nested so deep, that the patches of the generator lead into.
+func (g *generator) largeObject(depth int) string {
+	if depth == 0 {
+		return g.object(3)
+	}
+	items := make([]string, 8)
+	for i := range items {
+		items[i] = g.largeObject(depth - 1)
+	}
+	return fmt.Sprintf(`{"a":%s,"b":%s,"c":%s,"items":[%s]}`, g.largeObject(depth-1), g.largeObject(depth-1), g.value(2), strings.Join(items, ","))
 }

@@ -120,3 +120,17 @@ func TestErrorsNameTheFile(t *testing.T) {
 		}
 	}
 }
+
+func TestAggregateComesAfterItsFunctionAndGoesBeforeIt(t *testing.T) {
+	t.Parallel()
+	up, down := mustGenerate(t, sources(
+		"functions/total.sql", "create or replace aggregate agui.total(n int) (sfunc = agui.total_step, stype = bigint, initcond = '0');",
+		"functions/total_step.sql", "create function agui.total_step(total bigint, n int) returns bigint language sql return total + n;",
+	))
+	if got, want := sourcesIn(up), "functions/total_step.sql functions/total.sql"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if want := "drop aggregate agui.total(n int);\ndrop function agui.total_step(total bigint, n int);\n"; !strings.HasSuffix(down, want) {
+		t.Errorf("got %s\nwant at its end %s", down, want)
+	}
+}

@@ -33,3 +33,7 @@ limit @page::int;
 -- name: Verify :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
 from agui.verify(@thread_id::text, @scope::text) as item;
+
+-- name: Replay :many
+select item::json as event
+from agui.replay(@thread_id::text, sqlc.narg(run_id)::text, @shape::text, @scope::text) as item;

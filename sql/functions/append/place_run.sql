@@ -18,13 +18,13 @@ begin
     if parent_run_id is null then
         parent := head;
     else
-        -- The name comes from a guarded event, where a backslash is written as an escape.
+        -- The name comes from a guarded event, where a backslash is written as an escape, and so are characters that no run id can
+        -- have: the first condition finds the run by index, the second makes sure.
         select * into parent
         from agui.run as run
         where run.thread_key = place_run.thread_key
-            and replace(run.run_id, '\', '\u005c') = parent_run_id
-            -- Keeps the unique index in use for all ids but the rare ones that hold a backslash.
-            and (run.run_id = parent_run_id or strpos(parent_run_id, '\') > 0);
+            and run.run_id = replace(parent_run_id, '\u005c', '\')
+            and replace(run.run_id, '\', '\u005c') = parent_run_id;
         if not found then
             raise exception using
                 errcode = 'AG003',

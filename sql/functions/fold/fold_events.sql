@@ -11,7 +11,8 @@ create or replace function agui.fold_events(
     thread_key uuid,
     run_nos int[],
     after_seqs bigint[],
-    through_seqs bigint[]
+    through_seqs bigint[],
+    given json default null
 )
 returns agui.fold
 language plpgsql
@@ -63,10 +64,9 @@ declare
     grown_id    text;
     grown_owner text;
 
-    -- The state while it is patched, and the open chunk lanes.
-    document   jsonb;
-    is_patched boolean := false;
-    lanes      jsonb := agui.json_guard(start.lanes)::jsonb;
+    -- Patches of the state, applied together at the end, and the open chunk lanes.
+    state_patches jsonb[] := '{}';
+    lanes         jsonb := agui.json_guard(start.lanes)::jsonb;
 
     -- What the event at hand says.
     action        text;
@@ -97,25 +97,30 @@ declare
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
     for batch in
-        select
-            stored.first_seq,
-            stored.n,
-            agui.json_guard(stored.events::text)::json as events
-        from agui.batch as stored
-        where stored.thread_key = fold_events.thread_key
-        and stored.run_no = run_nos[segment]
-        and stored.first_seq <= through_seqs[segment]
-        and stored.first_seq + stored.n - 1 > after_seqs[segment]
-        and stored.first_seq >= coalesce(
-            (
-                select max(before.first_seq)
-                from agui.batch as before
-                where before.thread_key = fold_events.thread_key
-                and before.first_seq <= after_seqs[segment] + 1
-            ),
-            1
+        (
+            select
+                stored.first_seq,
+                stored.n,
+                agui.json_guard(stored.events::text)::json as events
+            from agui.batch as stored
+            where stored.thread_key = fold_events.thread_key
+            and stored.run_no = run_nos[segment]
+            and stored.first_seq <= through_seqs[segment]
+            and stored.first_seq + stored.n - 1 > after_seqs[segment]
+            and stored.first_seq >= coalesce(
+                (
+                    select max(before.first_seq)
+                    from agui.batch as before
+                    where before.thread_key = fold_events.thread_key
+                    and before.first_seq <= after_seqs[segment] + 1
+                ),
+                1
+            )
+            order by stored.first_seq
         )
-        order by stored.first_seq
+        union all
+        select 1, json_array_length(given), agui.json_guard(given::text)::json
+        where given is not null
     loop
     result.through_seq := least(batch.first_seq + batch.n - 1, through_seqs[segment]);
 
@@ -295,14 +300,7 @@ begin
                     when left(patch, 1) = '{' then '[' || patch || ']'
                     else patch
                 end;
-                if document is null then
-                    document := agui.json_to_jsonb(result.state);
-                end if;
-                part := agui.json_patch_apply(document, agui.json_guard_numbers(patch)::jsonb);
-                if part.problem is null then
-                    document := part.document;
-                    is_patched := true;
-                end if;
+                state_patches := array_append(state_patches, agui.json_guard_numbers(patch)::jsonb);
                 action := null;
 
             when action = 'STATE_SNAPSHOT' then
@@ -310,8 +308,7 @@ begin
                 content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
                 continue when content is null or left(event.owner, 1) <> '"';
                 result.state := agui.json_unguard(content);
-                document := null;
-                is_patched := false;
+                state_patches := '{}';
                 action := null;
 
             when action in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
@@ -376,8 +373,7 @@ begin
                 content := content::json -> 'state';
                 if content <> 'null' then
                     result.state := agui.json_unguard(content);
-                    document := null;
-                    is_patched := false;
+                    state_patches := '{}';
                 end if;
 
             when action = 'RUN_FINISHED' then
@@ -819,7 +815,7 @@ begin
                                 nullif(coalesce(documents[touched], agui.json_guard_numbers(contents[touched])::jsonb), 'null'),
                                 '{}'
                             ),
-                            agui.json_guard_numbers(patch)::jsonb
+                            array[agui.json_guard_numbers(patch)::jsonb]
                         );
                         if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
                             settles := true;
@@ -870,16 +866,19 @@ begin
             piece_nodes, pieces, growing, buffer
         );
     end if;
-    if is_patched then
-        result.state := agui.json_from_jsonb(document);
+    if cardinality(state_patches) > 0 then
+        part := agui.json_patch_apply(agui.json_to_jsonb(result.state), state_patches);
+        if part.applied > 0 then
+            result.state := agui.json_from_jsonb(part.document);
+        end if;
     end if;
     result.lanes := agui.json_unguard(lanes::text);
     return result;
 end
 $function$;
 
-comment on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[]) is
+comment on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[], json) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
-    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i].';
+    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given.';
 
-revoke execute on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[]) from public;
+revoke execute on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[], json) from public;

@@ -7,19 +7,20 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    applied record;
+    patched record;
 begin
-    applied := agui.json_patch_apply(document, patch);
-    if applied.problem is not null then
-        raise exception 'JSON patch: %', applied.problem
+    patched := agui.json_patch_apply(document, array[patch]);
+    if patched.problem is not null then
+        raise exception 'JSON patch: %', patched.problem
             using errcode = 'AG020';
     end if;
-    return applied.document;
+    return patched.document;
 end
 $function$;
 
 comment on function agui.json_patch(jsonb, jsonb) is
     'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. '
-    'An operation that fails raises AG020 and names the operation and the reason.';
+    'An operation that fails raises AG020 and names the operation and the reason. For many patches on one document see '
+    'agui.json_patch_all and agui.json_patch_agg.';
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;

@@ -1,0 +1,14 @@
+create or replace function agui.json_patch_all(document jsonb, patches jsonb[])
+returns jsonb
+language sql
+immutable
+strict
+parallel safe
+return (agui.json_patch_apply(document, patches)).document;
+
+comment on function agui.json_patch_all(jsonb, jsonb[]) is
+    'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '
+    'of its operations fails, not at all. Much faster than agui.json_patch one by one. '
+    'Example: select agui.json_patch_all(''{"n": 0}'', array_agg(patch order by seq)) from patches';
+
+revoke execute on function agui.json_patch_all(jsonb, jsonb[]) from public;

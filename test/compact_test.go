@@ -1,0 +1,267 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// A compactor is agui.compact_events or its twin in Go, in one shape.
+type compactor struct {
+	name    string
+	shape   compaction.Shape
+	compact func(t *testing.T, streams [][]json.RawMessage) [][]json.RawMessage
+}
+
+func compactors(pool *pgxpool.Pool) []compactor {
+	var all []compactor
+	for _, shape := range []compaction.Shape{compaction.StreamShape, compaction.SnapshotShape} {
+		all = append(all,
+			compactor{fmt.Sprintf("in SQL, shape %s", shape), shape, func(t *testing.T, streams [][]json.RawMessage) [][]json.RawMessage {
+				return compactInSQL(t, pool, shape, streams)
+			}},
+			compactor{fmt.Sprintf("in Go, shape %s", shape), shape, func(t *testing.T, streams [][]json.RawMessage) [][]json.RawMessage {
+				compacted := make([][]json.RawMessage, len(streams))
+				for i, stream := range streams {
+					compacted[i] = compaction.CompactEvents(stream, shape, nil)
+				}
+				return compacted
+			}})
+	}
+	return all
+}
+
+func compactInSQL(t *testing.T, pool *pgxpool.Pool, shape compaction.Shape, streams [][]json.RawMessage) [][]json.RawMessage {
+	t.Helper()
+	compacted := make([][]json.RawMessage, len(streams))
+	for i, stream := range streams {
+		var texts []string
+		if err := pool.QueryRow(context.Background(), `
+			select array(
+				select element.event::text
+				from json_array_elements(agui.compact_events($1, $2)) with ordinality as element (event, position)
+				order by element.position
+			)`, json.RawMessage(compactiontest.Batch(stream)), string(shape)).Scan(&texts); err != nil {
+			t.Fatalf("%v, for the stream\n%s", err, lines(stream))
+		}
+		compacted[i] = toMessages(texts)
+	}
+	return compacted
+}
+
+func toMessages(texts []string) []json.RawMessage {
+	messages := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		messages[i] = json.RawMessage(text)
+	}
+	return messages
+}
+
+// Compacted events mean what the events mean, to both reducers and to the client; what is compacted twice is as it was; the events that are
+// carried come through in order; and the client's verifier accepts what comes of a stream that it accepts. A stream where that fails
+// is shrunk to a few events before it is shown.
+func TestCompactedEventsMeanTheSame(t *testing.T) {
+	t.Parallel()
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			var client *oracle
+			if kind.clientReads {
+				client = startOracle(t, "--verify")
+			}
+			const atOnce = 50
+			count := *streamCount / len(kindsOfStreams) / 20 // each is compacted in four ways, twice
+			for _, compactor := range compactors(pool) {
+				for first, failures := 0, 0; first < count && failures < 2; first += atOnce {
+					streams := make([][]json.RawMessage, min(atOnce, count-first))
+					for n := range streams {
+						streams[n] = compactiontest.Stream((*firstSeed+uint64(first+n))<<8+uint64(i), kind.options)
+					}
+					for n, problem := range compactor.problems(t, client, streams) {
+						if problem == "" {
+							continue
+						}
+						failures++
+						shrunk := shrink(streams[n], func(stream []json.RawMessage) bool {
+							return compactor.problems(t, client, [][]json.RawMessage{stream})[0] != ""
+						})
+						one := [][]json.RawMessage{shrunk}
+						t.Errorf("%s, seed %d: %s\nthe stream, shrunk to %d events:\n%s\ncompacted:\n%s", compactor.name, *firstSeed+uint64(first+n),
+							compactor.problems(t, client, one)[0], len(shrunk), lines(shrunk), lines(compactor.compact(t, one)[0]))
+					}
+				}
+			}
+		})
+	}
+}
+
+func lines(events []json.RawMessage) []byte { return bytes.Join(rawBytes(events), []byte("\n")) }
+
+// problems says for each stream what is wrong with its compact form, in a sentence; empty where nothing is.
+func (c compactor) problems(t *testing.T, client *oracle, streams [][]json.RawMessage) []string {
+	t.Helper()
+	found := make([]string, len(streams))
+	once := c.compact(t, streams)
+	twice := c.compact(t, once)
+	var given, compacted []meaning
+	if client != nil {
+		given, compacted = client.fold(t, streams...), client.fold(t, once...)
+	}
+	for i, stream := range streams {
+		if difference := differences(foldInGo(t, once[i]), foldInGo(t, stream)); difference != "" {
+			found[i] = "it means something else: " + difference
+		} else if want, got := lines(once[i]), lines(twice[i]); !bytes.Equal(want, got) {
+			found[i] = fmt.Sprintf("compacted twice it is\n%s", got)
+		} else if want, got := lines(carried(stream)), lines(carried(once[i])); !bytes.Equal(want, got) {
+			found[i] = fmt.Sprintf("the events to carry are\n%s\nnot\n%s", got, want)
+		} else if client == nil || given[i].Error != "" {
+			continue
+		} else if compacted[i].Error != "" {
+			found[i] = "the client refuses it: " + compacted[i].Error
+		} else if difference := differences(compacted[i], given[i]); difference != "" {
+			found[i] = "to the client it means something else: " + difference
+		} else if given[i].Verified && !compacted[i].Verified {
+			found[i] = "the client's verifier refuses it: " + compacted[i].VerifyError
+		}
+	}
+	return found
+}
+
+// carried returns the events that compaction leaves as they are.
+func carried(stream []json.RawMessage) []json.RawMessage {
+	return slices.DeleteFunc(slices.Clone(stream), func(event json.RawMessage) bool {
+		var header struct{ Type string }
+		if json.Unmarshal(event, &header) != nil {
+			return false
+		}
+		switch header.Type {
+		case "RAW", "CUSTOM", "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR", "RUN_FINISHED", "RUN_ERROR",
+			"REASONING_START", "REASONING_END", "NEW_IN_2027", "":
+			return false
+		}
+		return true
+	})
+}
+
+// The example of the proposal, with the field names of protocol 1.0 in what comes out.
+func TestCompactedEventsOfTheProposal(t *testing.T) {
+	t.Parallel()
+	events := toMessages([]string{
+		`{"type":"TEXT_MESSAGE_START","messageId":"msg1","role":"user"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"msg1","delta":"Hello "}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"msg1","delta":"world"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"msg1"}`,
+		`{"type":"STATE_DELTA","patch":{"op":"add","path":"/foo","value":1}}`,
+		`{"type":"STATE_DELTA","patch":{"op":"replace","path":"/foo","value":2}}`,
+	})
+	want := map[compaction.Shape]string{
+		compaction.StreamShape: `[{"type":"TEXT_MESSAGE_START","messageId":"msg1","role":"user"},{"type":"TEXT_MESSAGE_CONTENT","messageId":"msg1","delta":"Hello world"},` +
+			`{"type":"TEXT_MESSAGE_END","messageId":"msg1"},{"type":"STATE_SNAPSHOT","snapshot":{"foo":2}}]`,
+		compaction.SnapshotShape: `[{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"msg1","role":"user","content":"Hello world"}]},{"type":"STATE_SNAPSHOT","snapshot":{"foo":2}}]`,
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		got := compactor.compact(t, [][]json.RawMessage{events})[0]
+		if canonical(compactiontest.Batch(got)) != canonical(json.RawMessage(want[compactor.shape])) {
+			t.Errorf("%s: %s, want %s", compactor.name, compactiontest.Batch(got), want[compactor.shape])
+		}
+	}
+}
+
+// A replay, in either shape, gives the official client what restore says, and its verifier accepts it.
+func TestReplayGivesTheClientWhatRestoreSays(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	pool := testdb.Pool(t)
+	for _, file := range recordings(t) {
+		runs := readRecording(t, file)
+		appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), runs)
+		for _, run := range runs {
+			checkReplay(t, pool, client, file, run.threadID, run.runID)
+		}
+	}
+
+	// Runs in a state that no recording has, each as the child of the one before.
+	for _, run := range []struct{ id, events string }{
+		{"interrupted", `[
+			{"type":"RUN_STARTED","threadId":"t","runId":"interrupted","input":{"messages":[{"id":"u","role":"user","content":"Delete it?"}]}},
+			{"type":"ACTIVITY_SNAPSHOT","messageId":"a","activityType":"PLAN","content":{"done":false}},
+			{"type":"REASONING_MESSAGE_START","messageId":"r","role":"reasoning"},
+			{"type":"REASONING_MESSAGE_CONTENT","messageId":"r","delta":"half \\ud83d"},
+			{"type":"REASONING_MESSAGE_END","messageId":"r"},
+			{"type":"STATE_DELTA","delta":[{"op":"add","path":"/n","value":1}]},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"interrupted","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"confirm"}]}}]`},
+		{"failed", `[{"type":"RUN_STARTED","threadId":"t","runId":"failed"},{"type":"RUN_ERROR","message":"no answer","code":"timeout"}]`},
+		{"in progress", `[{"type":"RUN_STARTED","threadId":"t","runId":"in progress","input":{"messages":[{"id":"u","role":"user","content":"Delete it?"}]}},
+			{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"delete","delta":"{"}]`},
+		{"answered", `[{"type":"RUN_STARTED","threadId":"t","runId":"answered"},
+			{"type":"TOOL_CALL_RESULT","messageId":"result","toolCallId":"c","content":"gone"},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"answered","result":{"gone":true}}]`},
+	} {
+		if run.id == "answered" {
+			if _, err := pool.Exec(context.Background(), `select agui.append('t', 'in progress', '[{"type":"RUN_ERROR","message":"gone"}]')`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := pool.Exec(context.Background(), `select agui.append('t', $1, $2)`, run.id, json.RawMessage(run.events)); err != nil {
+			t.Fatal(err)
+		}
+		checkReplay(t, pool, client, "", "t", run.id)
+	}
+}
+
+func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread, run string) {
+	t.Helper()
+	ctx := context.Background()
+	var document json.RawMessage
+	if err := pool.QueryRow(ctx, `select agui.restore($1, $2, scope => $3)`, thread, run, scope).Scan(&document); err != nil {
+		t.Fatal(err)
+	}
+	var restored meaning
+	if err := json.Unmarshal(document, &restored); err != nil {
+		t.Fatal(err)
+	}
+	for _, shape := range []string{"snapshot", "stream"} {
+		var events []string
+		if err := pool.QueryRow(ctx, `select array(select event::text from agui.replay($1, $2, $3, $4) as event)`, thread, run, shape, scope).Scan(&events); err != nil {
+			t.Fatal(err)
+		}
+		replayed := client.fold(t, toMessages(events))[0]
+		if difference := differences(replayed, restored); difference != "" {
+			t.Errorf("run %s of %s, replayed in shape %s: %s", run, thread, shape, difference)
+		}
+		if replayed.Error != "" || !replayed.Verified {
+			t.Errorf("run %s of %s, replayed in shape %s, is not valid: %s%s\n%s", run, thread, shape, replayed.Error, replayed.VerifyError, lines(toMessages(events)))
+		}
+	}
+}
+
+// What cannot be compacted is refused with its own SQLSTATE, and told how to put it right.
+func TestCompactedEventsRefusals(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for query, want := range map[string]string{
+		`select agui.compact_events('[]', 'short')`:            `there is no shape "short": use "stream" or "snapshot" (SQLSTATE AG013)`,
+		`select agui.compact_events('[]', null)`:               `there is no shape null: use "stream" or "snapshot" (SQLSTATE AG013)`,
+		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, it must be a JSON array of AG-UI events (SQLSTATE AG008)`,
+		`select agui.compact_events(null)`:                     `events is null, it must be a JSON array of AG-UI events (SQLSTATE AG008)`,
+		`select * from agui.replay('unknown')`:                 `thread "unknown" is unknown (SQLSTATE AG001)`,
+		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE AG013)`,
+	} {
+		_, err := pool.Exec(context.Background(), query)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+}
