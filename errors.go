@@ -21,6 +21,7 @@ var (
 	ErrLogImmutable      = errors.New("the log is append-only")
 	ErrLimitExceeded     = errors.New("over a limit")
 	ErrKeyCollision      = errors.New("thread key stands for another thread")
+	ErrUnknownShape      = errors.New("unknown shape of compacted events")
 )
 
 var errorOfState = map[string]error{
@@ -36,6 +37,7 @@ var errorOfState = map[string]error{
 	"AG010": ErrLogImmutable,
 	"AG011": ErrLimitExceeded,
 	"AG012": ErrKeyCollision,
+	"AG013": ErrUnknownShape,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

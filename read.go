@@ -176,7 +176,7 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 
 // Replay returns a short stream of events that gives any AG-UI client what a run (empty: the head) means after its lineage:
 // in the shape compaction.SnapshotShape from the nearest snapshot, in compaction.StreamShape the lineage's events, compacted.
-// Errors: ErrUnknownThread, ErrUnknownRun.
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrUnknownShape.
 func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compaction.Shape) ([]json.RawMessage, error) {
 	events, err := s.queries.Replay(ctx, db.ReplayParams{
 		ThreadID: threadID, RunID: orNull(runID), Shape: string(shape), Scope: s.scope,

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 )
 
 // treeModel is a thread's tree in the plainest form: the parent of each run by number, 0 for a root.
@@ -287,5 +288,33 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 		if err := read(); !errors.Is(err, pgagui.ErrUnknownThread) {
 			t.Errorf("%s of an unknown thread: error %v", name, err)
 		}
+	}
+}
+
+func TestReplayGivesWhatRestoreGives(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	mustAppend(t, store, "t", "r", events(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
+		`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, finished))
+	restored, err := store.Restore(ctx, "t", pgagui.At{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shape := range []compaction.Shape{compaction.StreamShape, compaction.SnapshotShape} {
+		replay, err := store.Replay(ctx, "t", "", shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fold := compaction.New()
+		for _, event := range replay {
+			fold.Apply(event)
+		}
+		if len(fold.Messages()) != 1 || string(fold.Messages()[0].Body()) != string(restored.Messages[0]) || strings.ReplaceAll(string(restored.State), " ", "") != string(fold.State()) {
+			t.Errorf("%s: %s means %s and state %s, want %s", shape, replay, fold.Messages()[0].Body(), fold.State(), restored.Document)
+		}
+	}
+	if _, err := store.Replay(ctx, "t", "", "small"); !errors.Is(err, pgagui.ErrUnknownShape) {
+		t.Errorf("an unknown shape: error %v", err)
 	}
 }
