@@ -107,6 +107,9 @@ func (r *reducers) differences(t *testing.T, streams [][]json.RawMessage) []stri
 	return found
 }
 
+// lastThread is the id of the thread made last.
+func (r *reducers) lastThread() string { return fmt.Sprint("stream-", r.threads) }
+
 func foldInGo(t *testing.T, stream []json.RawMessage) meaning {
 	t.Helper()
 	fold := compaction.New()
@@ -136,7 +139,7 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 	var lengths, firstSeqs, counts []int
 	for _, stream := range streams {
 		r.threads++
-		thread := fmt.Sprint("stream-", r.threads)
+		thread := r.lastThread()
 		threads = append(threads, thread)
 		lengths = append(lengths, len(stream))
 		for first := 0; first < len(stream); {

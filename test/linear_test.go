@@ -43,8 +43,37 @@ func TestFoldingIsLinear(t *testing.T) {
 	}
 }
 
+// Rates of both folds on threads of three sizes: go test ./test -run xxx -bench Fold
+func BenchmarkFold(b *testing.B) {
+	pool := testdb.Pool(b)
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		thread := fmt.Sprint("thread-", size)
+		appendLongRun(b, pool, thread, size)
+		batches := batchesOf(b, pool, thread)
+		b.Run(fmt.Sprintf("Go/%d", size), func(b *testing.B) {
+			for b.Loop() {
+				fold := compaction.New()
+				for _, batch := range batches {
+					if err := fold.ApplyBatch(batch); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+		b.Run(fmt.Sprintf("SQL/%d", size), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := pool.Exec(context.Background(), `select agui.restore($1)`, thread); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
 // appendLongRun makes a run of messages of 48 tokens each, two at a time interleaved, with a state delta in each.
-func appendLongRun(t *testing.T, pool *pgxpool.Pool, thread string, size int) {
+func appendLongRun(t testing.TB, pool *pgxpool.Pool, thread string, size int) {
 	t.Helper()
 	ctx := context.Background()
 	if _, err := pool.Exec(ctx, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"n":0}}]')`, thread); err != nil {
@@ -67,7 +96,7 @@ func appendLongRun(t *testing.T, pool *pgxpool.Pool, thread string, size int) {
 	}
 }
 
-func batchesOf(t *testing.T, pool *pgxpool.Pool, thread string) []json.RawMessage {
+func batchesOf(t testing.TB, pool *pgxpool.Pool, thread string) []json.RawMessage {
 	t.Helper()
 	rows, err := pool.Query(context.Background(), `
 		select events from agui.batch where thread_key = agui.thread_key('', $1) order by first_seq`, thread)
