@@ -3769,7 +3769,7 @@ comment on function agui.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], 
 revoke execute on function agui.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui.json_nodes[]) from public;
 
 -- sql/functions/json/json_patch.sql
-create or replace function agui.json_patch(document jsonb, patch jsonb)
+create or replace function agui.json_patch(doc jsonb, patch jsonb)
 returns jsonb
 language plpgsql
 immutable
@@ -3780,7 +3780,7 @@ as $function$
 declare
     patched record;
 begin
-    patched := agui.json_patch_apply(document, array[patch]);
+    patched := agui.json_patch_apply(doc, array[patch]);
     if patched.problem is not null then
         raise exception 'JSON patch: %', patched.problem
             using errcode = 'AG020';
@@ -4177,13 +4177,13 @@ comment on function agui.json_patch_apply(jsonb, jsonb[]) is
 revoke execute on function agui.json_patch_apply(jsonb, jsonb[]) from public;
 
 -- sql/functions/json/json_patch_all.sql
-create or replace function agui.json_patch_all(document jsonb, patches jsonb[])
+create or replace function agui.json_patch_all(doc jsonb, patches jsonb[])
 returns jsonb
 language sql
 immutable
 strict
 parallel safe
-return (agui.json_patch_apply(document, patches)).document;
+return (agui.json_patch_apply(doc, patches)).document;
 
 comment on function agui.json_patch_all(jsonb, jsonb[]) is
     'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '

@@ -1,4 +1,4 @@
-create or replace function agui.json_patch(document jsonb, patch jsonb)
+create or replace function agui.json_patch(doc jsonb, patch jsonb)
 returns jsonb
 language plpgsql
 immutable
@@ -9,7 +9,7 @@ as $function$
 declare
     patched record;
 begin
-    patched := agui.json_patch_apply(document, array[patch]);
+    patched := agui.json_patch_apply(doc, array[patch]);
     if patched.problem is not null then
         raise exception 'JSON patch: %', patched.problem
             using errcode = 'AG020';

@@ -1,10 +1,10 @@
-create or replace function agui.json_patch_all(document jsonb, patches jsonb[])
+create or replace function agui.json_patch_all(doc jsonb, patches jsonb[])
 returns jsonb
 language sql
 immutable
 strict
 parallel safe
-return (agui.json_patch_apply(document, patches)).document;
+return (agui.json_patch_apply(doc, patches)).document;
 
 comment on function agui.json_patch_all(jsonb, jsonb[]) is
     'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '

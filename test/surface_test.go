@@ -1,0 +1,41 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// Names, arguments and defaults that anyone writes against stay as they are.
+func TestSQLSurface(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for name, signature := range map[string]string{
+		"append":         "thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text, parallel boolean DEFAULT false",
+		"lineage":        "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
+		"branches":       "thread_id text, scope text DEFAULT ''::text",
+		"head":           "thread_id text, scope text DEFAULT ''::text",
+		"merge_base":     "thread_id text, run_a text, run_b text, scope text DEFAULT ''::text",
+		"events":         "thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
+		"messages":       "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
+		"state":          "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
+		"interrupts":     "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
+		"restore":        "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
+		"replay":         "thread_id text, run_id text DEFAULT NULL::text, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text",
+		"compact_events": "events json, shape text DEFAULT 'stream'::text",
+		"json_patch":     "doc jsonb, patch jsonb",
+		"compact":        "IN max_runs integer DEFAULT NULL::integer",
+		"verify":         "thread_id text, scope text DEFAULT ''::text",
+	} {
+		var got string
+		err := pool.QueryRow(context.Background(), `
+			select pg_get_function_arguments(oid) from pg_proc
+			where pronamespace = 'agui'::regnamespace and proname = $1`, name).Scan(&got)
+		if err != nil {
+			t.Errorf("agui.%s: %v", name, err)
+		} else if got != signature {
+			t.Errorf("agui.%s(%s), want (%s)", name, got, signature)
+		}
+	}
+}
