@@ -61,7 +61,7 @@ var rules = map[string]rule{
 
 	// State and runs: runs.go
 	"STATE_SNAPSHOT": {inLane, readStateSnapshot, ownLane, (*Fold).snapshotState},
-	"STATE_DELTA":    {join(allow(isArray, fieldDelta), allow(isArray|isObject, fieldPatch), inLane), readStateDelta, ownLane, (*Fold).patchState},
+	"STATE_DELTA":    {join(allow(isArray, fieldDelta), inLane), readStateDelta, ownLane, (*Fold).patchState},
 	"RUN_STARTED":    {allow(isObject, fieldInput), readInput, allLanes, (*Fold).startRun},
 	"RUN_FINISHED":   {nil, readOutcome, allLanes, (*Fold).finishRun},
 	"RUN_ERROR":      {nil, nil, allLanes, nil},

@@ -23,10 +23,11 @@ func (f *Fold) snapshotState(e *event) {
 	f.setState(compacted(e.values[fieldSnapshot]))
 }
 
-// readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta.
+// readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
+// delta it is a field that nobody reads.
 func readStateDelta(e *event) bool {
-	if e.values[fieldDelta] == nil && e.values[fieldPatch] != nil {
-		e.values[fieldDelta] = asOperations(e.values[fieldPatch])
+	if patch := e.values[fieldPatch]; e.values[fieldDelta] == nil && patch != nil && kindOf(patch)&(isArray|isObject) != 0 {
+		e.values[fieldDelta] = asOperations(patch)
 	}
 	return e.values[fieldDelta] != nil
 }

@@ -293,7 +293,7 @@ begin
                 patch := nullif((event.raw -> 'patch')::text, 'null');
                 continue when coalesce(delta, patch) is null
                     or left(delta, 1) <> '['
-                    or left(patch, 1) not in ('[', '{')
+                    or delta is null and left(patch, 1) not in ('[', '{')
                     or left(event.owner, 1) <> '"';
                 patch := case
                     when delta is not null then delta
