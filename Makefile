@@ -33,7 +33,7 @@ SEED ?= $(shell date +%s)
 .PHONY: fuzz
 fuzz: oracle-client ## Compare the reducers on STREAMS generated streams from SEED on; what they differ on becomes a golden case
 	@echo "SEED=$(SEED)"
-	$(WITH_SERVER) go test ./test -run ReducersAgree -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
+	$(WITH_SERVER) go test ./test -run "ReducersAgree|CompactedEventsMeanTheSame" -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
 
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
