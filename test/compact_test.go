@@ -265,3 +265,67 @@ func TestCompactedEventsRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A run's input says whose a message is. Where the events do not say, the verifier needs to be told after compaction too.
+func TestAMessageOfASubagentStaysItsOwn(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	var stream []json.RawMessage
+	for _, event := range []string{
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r1"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"m","subagentRunId":"s"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m"}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r1"}`,
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r2","input":{"messages":[{"id":"m","role":"assistant","content":"","subagentRunId":"s"}]}}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi","subagentRunId":"s"}`,
+		`{"type":"REASONING_ENCRYPTED_VALUE","subtype":"message","entityId":"m","encryptedValue":"x","subagentRunId":"s"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m","subagentRunId":"s"}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r2"}`,
+	} {
+		stream = append(stream, json.RawMessage(event))
+	}
+	if given := client.fold(t, stream)[0]; !given.Verified {
+		t.Fatalf("the verifier refuses the stream as it is: %s", given.VerifyError)
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		if problem := compactor.problems(t, client, [][]json.RawMessage{stream})[0]; problem != "" {
+			t.Errorf("%s: %s\n%s", compactor.name, problem, lines(compactor.compact(t, [][]json.RawMessage{stream})[0]))
+		}
+	}
+}
+
+// RUN_STARTED keeps those messages of its input that the lineage had not seen.
+func TestCompactedInputKeepsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	var stream []json.RawMessage
+	for _, event := range []string{
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"q1","role":"user","content":"Hello"}]}}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"a1"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"a1","delta":"Hi"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"a1"}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r1"}`,
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r2","input":{"tools":[],"messages":[{"id":"q1","role":"user","content":"Hello"},{"id":"a1","role":"assistant","content":"Hi"},{"id":"q2","role":"user","content":"How are you?"}]}}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r2"}`,
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r3","input":{"messages":[{"id":"q1","role":"user","content":"Hello"}]}}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r3"}`,
+	} {
+		stream = append(stream, json.RawMessage(event))
+	}
+	want := []string{
+		canonical(stream[0]),
+		canonical(json.RawMessage(`{"type":"RUN_STARTED","threadId":"t","runId":"r2","input":{"tools":[],"messages":[{"id":"q2","role":"user","content":"How are you?"}]}}`)),
+		canonical(json.RawMessage(`{"type":"RUN_STARTED","threadId":"t","runId":"r3","input":{"messages":[]}}`)),
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		var got []string
+		for _, event := range compactor.compact(t, [][]json.RawMessage{stream})[0] {
+			if compaction.EventType(event) == "RUN_STARTED" {
+				got = append(got, canonical(event))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: runs start with\n%s\nwant\n%s", compactor.name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}

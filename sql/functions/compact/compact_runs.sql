@@ -212,7 +212,9 @@ begin
             json_typeof(mention.input) = 'string' or json_typeof(mention.input) = 'object' and (
                 left(mention.id, 1) is distinct from '"'
                 or mention.known_at is null
-                or mention.known_at < mention.listed_at
+                or coalesce(mention.known_at < mention.listed_at, false)
+                -- It also tells verifiers whose message that is, for events which do not say.
+                or mention.input ->> 'subagentRunId' is not null
             ) as is_new
         from (
             select
