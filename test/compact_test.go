@@ -329,3 +329,36 @@ func TestCompactedInputKeepsWhatIsNew(t *testing.T) {
 		}
 	}
 }
+
+// A patch can leave an activity with content that no ACTIVITY_SNAPSHOT can have: such streams come out in a form that says it.
+func TestCompactedActivitiesThatAreNoObject(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	var streams [][]json.RawMessage
+	for _, events := range [][]string{
+		{ // the activity is one only to who looks at the activities alone
+			`{"type":"REASONING_MESSAGE_CHUNK","messageId":"m","delta":"x"}`,
+			`{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"SEARCH","replace":false,"content":{"a":1}}`,
+			`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{}}`,
+			`{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"SEARCH","patch":[{"op":"remove","path":""}]}`,
+		},
+		{
+			`{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"SEARCH","content":{"a":1}}`,
+			`{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"SEARCH","patch":[{"op":"add","path":"","value":[1]}]}`,
+			`{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"SEARCH","patch":[{"op":"add","path":"/-","value":2}]}`,
+		},
+	} {
+		stream := make([]json.RawMessage, len(events))
+		for i, event := range events {
+			stream[i] = json.RawMessage(event)
+		}
+		streams = append(streams, stream)
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		for i, problem := range compactor.problems(t, client, streams) {
+			if problem != "" {
+				t.Errorf("%s, stream %d: %s", compactor.name, i, problem)
+			}
+		}
+	}
+}

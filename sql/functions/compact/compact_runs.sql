@@ -298,8 +298,11 @@ begin
             ) || '}' as text
         from event
         join (
-            select activity.part, activity.id, agui.json_guard(activity.body)::json as body
+            select activity.part, activity.id, guarded.body
             from unnest(activity_parts, activity_ids, activities) as activity (part, id, body)
+            cross join lateral (select agui.json_guard(activity.body)::json as body) as guarded
+            -- A patch can leave an activity with content that no ACTIVITY_SNAPSHOT can have.
+            where json_typeof(guarded.body -> 'content') = 'object'
         ) as activity
             on activity.part = event.part and activity.id = event.id
         where event.type in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') and not event.is_odd
