@@ -15,7 +15,7 @@ import (
 const batchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    (pg_column_size(batch.events) + 70)::bigint as stored_bytes
+    agui.stored_bytes(batch.events)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = $1::uuid
     and batch.first_seq between $2::bigint and $3::bigint

@@ -79,7 +79,7 @@ order by ancestor.run_no;
 -- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored.
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    (pg_column_size(batch.events) + 70)::bigint as stored_bytes
+    agui.stored_bytes(batch.events)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = @thread_key::uuid
     and batch.first_seq between @from_seq::bigint and @through_seq::bigint

@@ -16,6 +16,7 @@ drop function agui.branches(thread_id text, scope text);
 drop function agui.write_snapshot(thread_key uuid, run_no int, fold agui.fold);
 drop function agui.sweep_messages(thread_key uuid, message_nos int4range[]);
 drop function agui.strict_base(thread_key uuid, run_no int);
+drop function agui.stored_bytes(events json);
 drop function agui.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint);
 drop function agui.previous_tip(thread_key uuid, before_no int);
 drop function agui.log_bytes_since(thread_key uuid, run_no int, base_no int);

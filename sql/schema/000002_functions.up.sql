@@ -4699,7 +4699,6 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    batch_row_bytes constant int := 70;
     run      agui.run;
     fold     agui.fold;
     is_tip   boolean;
@@ -4709,7 +4708,7 @@ declare
 begin
     update agui.run as compacted
     set log_bytes = (
-        select sum(pg_column_size(batch.events) + batch_row_bytes)
+        select sum(agui.stored_bytes(batch.events))
         from agui.batch as batch
         where batch.thread_key = compacted.thread_key
             and batch.run_no = compacted.run_no
@@ -4972,6 +4971,20 @@ comment on function agui.snapshot_bytes(bigint, bigint, bigint) is
     'What a snapshot takes: bytes of its state and interrupts, number and bytes of the message versions that it adds.';
 
 revoke execute on function agui.snapshot_bytes(bigint, bigint, bigint) from public;
+
+-- sql/functions/snapshots/stored_bytes.sql
+create or replace function agui.stored_bytes(events json)
+returns bigint
+language sql
+stable
+parallel safe
+-- The column as it is stored, compressed, and what its row takes beside it.
+return pg_column_size(events) + 70;
+
+comment on function agui.stored_bytes(json) is
+    'Bytes that a batch takes as stored, given its events column as it comes from the table.';
+
+revoke execute on function agui.stored_bytes(json) from public;
 
 -- sql/functions/snapshots/strict_base.sql
 create or replace function agui.strict_base(thread_key uuid, run_no int)

@@ -5,7 +5,6 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    batch_row_bytes constant int := 70;
     run      agui.run;
     fold     agui.fold;
     is_tip   boolean;
@@ -15,7 +14,7 @@ declare
 begin
     update agui.run as compacted
     set log_bytes = (
-        select sum(pg_column_size(batch.events) + batch_row_bytes)
+        select sum(agui.stored_bytes(batch.events))
         from agui.batch as batch
         where batch.thread_key = compacted.thread_key
             and batch.run_no = compacted.run_no
