@@ -4703,6 +4703,7 @@ declare
     fold     agui.fold;
     is_tip   boolean;
     base_no  int;
+    held     int4multirange;
     fold_bytes bigint;
     old_tip  int;
 begin
@@ -4729,12 +4730,13 @@ begin
     if not is_tip then
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
         base_no := agui.strict_base(thread_key, run_no);
+        held := agui.held_messages(thread_key, base_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where not coalesce(message.message_no <@ agui.held_messages(thread_key, base_no), false);
+        where not coalesce(message.message_no <@ held, false);
 
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
             perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
@@ -4821,6 +4823,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     base_no int := agui.strict_base(thread_key, run_no);
+    held    int4multirange := agui.held_messages(thread_key, base_no);
     snapshot_bytes bigint;
 begin
     select agui.snapshot_bytes(
@@ -4835,7 +4838,7 @@ begin
         join agui.message as message
             on message.thread_key = snapshot.thread_key
                 and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-        where not message.message_no <@ agui.held_messages(snapshot.thread_key, base_no)
+        where not message.message_no <@ held
     ) as added
     where snapshot.thread_key = drop_needless_snapshot.thread_key and snapshot.run_no = drop_needless_snapshot.run_no;
 

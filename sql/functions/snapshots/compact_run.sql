@@ -9,6 +9,7 @@ declare
     fold     agui.fold;
     is_tip   boolean;
     base_no  int;
+    held     int4multirange;
     fold_bytes bigint;
     old_tip  int;
 begin
@@ -35,12 +36,13 @@ begin
     if not is_tip then
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
         base_no := agui.strict_base(thread_key, run_no);
+        held := agui.held_messages(thread_key, base_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where not coalesce(message.message_no <@ agui.held_messages(thread_key, base_no), false);
+        where not coalesce(message.message_no <@ held, false);
 
         if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
             perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress

@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     base_no int := agui.strict_base(thread_key, run_no);
+    held    int4multirange := agui.held_messages(thread_key, base_no);
     snapshot_bytes bigint;
 begin
     select agui.snapshot_bytes(
@@ -20,7 +21,7 @@ begin
         join agui.message as message
             on message.thread_key = snapshot.thread_key
                 and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-        where not message.message_no <@ agui.held_messages(snapshot.thread_key, base_no)
+        where not message.message_no <@ held
     ) as added
     where snapshot.thread_key = drop_needless_snapshot.thread_key and snapshot.run_no = drop_needless_snapshot.run_no;
 
