@@ -2,7 +2,6 @@ package pgagui
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,15 +21,12 @@ type Config struct {
 	// Scope is the tenant or user whose threads the Store works on. Threads of different scopes never meet, even when they
 	// have the same thread id. It is a name, not a protection: who may use which scope is the caller's to decide.
 	Scope string
-	// Logger receives what the Store does in the background; slog.Default() when nil.
-	Logger *slog.Logger
 }
 
 // Store reads and writes the threads of a scope. It is safe for concurrent use when its DB is (a pool is).
 type Store struct {
 	queries *db.Queries
 	scope   string
-	logger  *slog.Logger
 }
 
 // New returns a Store on a database that has the schema agui. config may be nil. The pool stays the caller's to close.
@@ -38,11 +34,7 @@ func New(pool DB, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
 	}
-	logger := config.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	return &Store{queries: db.New(pool), scope: config.Scope, logger: logger}
+	return &Store{queries: db.New(pool), scope: config.Scope}
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or undone, together with the

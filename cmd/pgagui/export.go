@@ -50,9 +50,12 @@ piece and an end, "snapshot" all messages and the state as they stood at the end
 }
 
 func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, runID string, null bool) error {
-	runs, err := runsToExport(ctx, store, threadID, runID)
+	runs, err := runsUpTo(ctx, store, threadID, runID)
 	if err != nil {
 		return err
+	}
+	if runID != "" {
+		runs = runs[len(runs)-1:]
 	}
 	out := newEventWriter(p.out, null)
 	for _, run := range runs {
@@ -72,13 +75,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, run
 func (p *program) exportCompacted(
 	ctx context.Context, store *pgagui.Store, threadID, runID string, null bool, shape compaction.Shape,
 ) error {
-	var runs []pgagui.Run
-	var err error
-	if runID == "" {
-		runs, err = store.Runs(ctx, threadID)
-	} else {
-		runs, err = store.Lineage(ctx, threadID, runID)
-	}
+	runs, err := runsUpTo(ctx, store, threadID, runID)
 	if err != nil {
 		return err
 	}
@@ -137,13 +134,10 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 	return w.WriteByte(end)
 }
 
-func runsToExport(ctx context.Context, store *pgagui.Store, threadID, runID string) ([]pgagui.Run, error) {
+// runsUpTo returns the lineage of a run, or all runs of the thread when none is named, parents before children.
+func runsUpTo(ctx context.Context, store *pgagui.Store, threadID, runID string) ([]pgagui.Run, error) {
 	if runID == "" {
 		return store.Runs(ctx, threadID)
 	}
-	lineage, err := store.Lineage(ctx, threadID, runID)
-	if err != nil {
-		return nil, err
-	}
-	return lineage[len(lineage)-1:], nil
+	return store.Lineage(ctx, threadID, runID)
 }
