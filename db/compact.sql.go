@@ -148,7 +148,7 @@ func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) er
 }
 
 const foldBase = `-- name: FoldBase :one
-select coalesce(agui.fold_base($1::uuid, $2::int, 9223372036854775807), 0)::int as run_no
+select coalesce(agui.fold_base($1::uuid, $2::int), 0)::int as run_no
 `
 
 type FoldBaseParams struct {

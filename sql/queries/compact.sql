@@ -38,7 +38,7 @@ where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = any (@run_no
 select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = @thread_key::uuid;
 
 -- name: FoldBase :one
-select coalesce(agui.fold_base(@thread_key::uuid, @run_no::int, 9223372036854775807), 0)::int as run_no;
+select coalesce(agui.fold_base(@thread_key::uuid, @run_no::int), 0)::int as run_no;
 
 -- name: LogBytesSince :one
 select agui.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::int)::bigint as log_bytes;

@@ -1883,7 +1883,7 @@ comment on function agui.fold_assistant_call(text, int, int[], text[], text[], i
 revoke execute on function agui.fold_assistant_call(text, int, int[], text[], text[], int[]) from public;
 
 -- sql/functions/fold/fold_base.sql
-create or replace function agui.fold_base(thread_key uuid, run_no int, at_seq bigint, distrusted int[] default '{}')
+create or replace function agui.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
 returns int
 language sql
 stable
@@ -1895,7 +1895,7 @@ as $$
         from agui.run as run
         left join agui.snapshot as snapshot
             on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
-                and snapshot.through_seq <= fold_base.at_seq
+                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                 and snapshot.run_no <> all (fold_base.distrusted)
         where run.thread_key = fold_base.thread_key and run.run_no = fold_base.run_no
         union all
@@ -1905,7 +1905,7 @@ as $$
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
         left join agui.snapshot as snapshot
             on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
-                and snapshot.through_seq <= fold_base.at_seq
+                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                 and snapshot.run_no <> all (fold_base.distrusted)
         where not ancestor.is_base
     )
@@ -1913,8 +1913,8 @@ as $$
 $$;
 
 comment on function agui.fold_base(uuid, int, bigint, int[]) is
-    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq; null when there is none. '
-    'Snapshots of the runs in distrusted are passed over.';
+    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq (null: any); null '
+    'when there is none. Snapshots of the runs in distrusted are passed over.';
 
 revoke execute on function agui.fold_base(uuid, int, bigint, int[]) from public;
 
@@ -4523,7 +4523,7 @@ as $$
         (run).thread_key,
         (run).run_no,
         at_seq,
-        agui.fold_base((run).thread_key, (run).run_no, coalesce(at_seq, 9223372036854775807))
+        agui.fold_base((run).thread_key, (run).run_no, at_seq)
     )
 $$;
 
@@ -4997,7 +4997,7 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select agui.fold_base(run.thread_key, run.parent_no, 9223372036854775807)
+    select agui.fold_base(run.thread_key, run.parent_no)
     from agui.run as run
     where run.thread_key = strict_base.thread_key and run.run_no = strict_base.run_no
 $$;

@@ -1,4 +1,4 @@
-create or replace function agui.fold_base(thread_key uuid, run_no int, at_seq bigint, distrusted int[] default '{}')
+create or replace function agui.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
 returns int
 language sql
 stable
@@ -10,7 +10,7 @@ as $$
         from agui.run as run
         left join agui.snapshot as snapshot
             on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
-                and snapshot.through_seq <= fold_base.at_seq
+                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                 and snapshot.run_no <> all (fold_base.distrusted)
         where run.thread_key = fold_base.thread_key and run.run_no = fold_base.run_no
         union all
@@ -20,7 +20,7 @@ as $$
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
         left join agui.snapshot as snapshot
             on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
-                and snapshot.through_seq <= fold_base.at_seq
+                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                 and snapshot.run_no <> all (fold_base.distrusted)
         where not ancestor.is_base
     )
@@ -28,7 +28,7 @@ as $$
 $$;
 
 comment on function agui.fold_base(uuid, int, bigint, int[]) is
-    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq; null when there is none. '
-    'Snapshots of the runs in distrusted are passed over.';
+    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq (null: any); null '
+    'when there is none. Snapshots of the runs in distrusted are passed over.';
 
 revoke execute on function agui.fold_base(uuid, int, bigint, int[]) from public;

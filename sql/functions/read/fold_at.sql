@@ -9,7 +9,7 @@ as $$
         (run).thread_key,
         (run).run_no,
         at_seq,
-        agui.fold_base((run).thread_key, (run).run_no, coalesce(at_seq, 9223372036854775807))
+        agui.fold_base((run).thread_key, (run).run_no, at_seq)
     )
 $$;
 

@@ -5,7 +5,7 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select agui.fold_base(run.thread_key, run.parent_no, 9223372036854775807)
+    select agui.fold_base(run.thread_key, run.parent_no)
     from agui.run as run
     where run.thread_key = strict_base.thread_key and run.run_no = strict_base.run_no
 $$;
