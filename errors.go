@@ -22,6 +22,7 @@ var (
 	ErrLimitExceeded     = errors.New("over a limit")
 	ErrKeyCollision      = errors.New("thread key stands for another thread")
 	ErrUnknownShape      = errors.New("unknown shape of compacted events")
+	ErrThreadErased      = errors.New("thread was erased")
 )
 
 var errorOfState = map[string]error{
@@ -38,6 +39,7 @@ var errorOfState = map[string]error{
 	"AG011": ErrLimitExceeded,
 	"AG012": ErrKeyCollision,
 	"AG013": ErrUnknownShape,
+	"AG014": ErrThreadErased,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

@@ -159,6 +159,9 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 						event := Event{
 							Seq: seq, RunID: run.ID, Type: compaction.EventType(payload), RecordedAt: batch.RecordedAt, Payload: payload,
 						}
+						if len(batch.EarlierUs) > 0 { // joined from several
+							event.RecordedAt = event.RecordedAt.Add(-time.Duration(batch.EarlierUs[seq-batch.FirstSeq]) * time.Microsecond)
+						}
 						if !yield(event, nil) {
 							return
 						}

@@ -15,7 +15,7 @@ import (
 const batchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui.stored_bytes(batch.events)::bigint as stored_bytes
+    agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = $1::uuid
     and batch.first_seq between $2::bigint and $3::bigint
@@ -80,7 +80,7 @@ join agui.thread as thread on thread.thread_key = run.thread_key
 where run.log_bytes is null
     and run.status <> 'running'
     and run.thread_key <> all ($1::uuid[])
-order by run.thread_key, run.run_no
+order by run.ended_at
 limit 1
 for no key update of thread skip locked
 `
@@ -313,19 +313,27 @@ func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (i
 
 const markCompacted = `-- name: MarkCompacted :exec
 update agui.run
-set log_bytes = compacted.log_bytes
-from (select unnest($2::int[]) as run_no, unnest($3::bigint[]) as log_bytes) as compacted
+set n = compacted.n, log_bytes = compacted.log_bytes
+from (
+    select unnest($2::int[]) as run_no, unnest($3::bigint[]) as n, unnest($4::bigint[]) as log_bytes
+) as compacted
 where run.thread_key = $1::uuid and run.run_no = compacted.run_no
 `
 
 type MarkCompactedParams struct {
 	ThreadKey pgtype.UUID
 	RunNos    []int32
+	Ns        []int64
 	LogBytes  []int64
 }
 
 func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) error {
-	_, err := q.db.Exec(ctx, markCompacted, arg.ThreadKey, arg.RunNos, arg.LogBytes)
+	_, err := q.db.Exec(ctx, markCompacted,
+		arg.ThreadKey,
+		arg.RunNos,
+		arg.Ns,
+		arg.LogBytes,
+	)
 	return err
 }
 

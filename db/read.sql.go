@@ -12,7 +12,7 @@ import (
 )
 
 const batches = `-- name: Batches :many
-select batch.first_seq, batch.n, batch.recorded_at, batch.events
+select batch.first_seq, batch.n, batch.recorded_at, batch.events, coalesce(batch.earlier_us, '{}')::int[] as earlier_us
 from agui.batch
 where batch.thread_key = agui.thread_key($1::text, $2::text)
     and batch.run_no = $3::int
@@ -40,6 +40,7 @@ type BatchesRow struct {
 	N          int32
 	RecordedAt time.Time
 	Events     json.RawMessage
+	EarlierUs  []int32
 }
 
 // The batches of a run that hold its events from a seq on, a page at a time.
@@ -63,6 +64,7 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 			&i.N,
 			&i.RecordedAt,
 			&i.Events,
+			&i.EarlierUs,
 		); err != nil {
 			return nil, err
 		}

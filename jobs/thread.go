@@ -30,8 +30,9 @@ type runFold struct {
 	fold *compaction.Fold
 	// users counts the runs of this transaction that go on from here and have not begun yet.
 	users int
-	// logBytes is the run's own log, sinceKept that of its lineage behind the last kept snapshot, in stored bytes.
-	logBytes, sinceKept int64
+	// events and logBytes are the size of the run's own log, sinceKept is that of its lineage behind the last kept snapshot; in
+	// stored bytes.
+	events, logBytes, sinceKept int64
 }
 
 const (
@@ -181,7 +182,7 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
 		}
 		current.logBytes += batch.StoredBytes
-		t.result.Events += int64(batch.N)
+		current.events += int64(batch.N)
 		if batch.FirstSeq+int64(batch.N)-1 < run.LastSeq {
 			return nil
 		}
@@ -220,8 +221,10 @@ func (t *threadCompaction) finish(ctx context.Context, run db.RunsToCompactRow, 
 		delete(t.folds, run.RunNo)
 	}
 	t.result.Runs++
+	t.result.Events += current.events
 	t.result.LogBytes += current.logBytes
 	t.compacted.RunNos = append(t.compacted.RunNos, run.RunNo)
+	t.compacted.Ns = append(t.compacted.Ns, current.events)
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
 	return nil
 }

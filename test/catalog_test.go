@@ -36,7 +36,7 @@ func TestCatalog(t *testing.T) {
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
-				and oid not in ('agui.compact(int)'::regprocedure, 'agui.compact_running(int)'::regprocedure)`,
+				and proname not in ('compact', 'compact_running', 'repack', 'erase_older')`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
 			where c.relnamespace = 'agui'::regnamespace and c.relkind = 'r'
@@ -81,6 +81,14 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `update agui.batch set n = 1`, false},
 		{"agui_writer", `truncate agui.batch`, false},
 		{"agui_writer", `delete from agui.run`, false},
+		{"agui_writer", `call agui.repack(older_than => '0')`, false},
+		{"agui_writer", `select agui.erase('t')`, false},
+		{"agui_maintainer", `call agui.repack(older_than => '0')`, true},
+		{"agui_maintainer", `select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, true},
+		{"agui_maintainer", `select agui.erase('gone')`, true},
+		{"agui_maintainer", `select agui.allow('gone')`, true},
+		{"agui_maintainer", `call agui.erase_older('1 day')`, true},
+		{"agui_maintainer", `delete from agui.batch`, false},
 		{"agui_reader", `select agui.restore('t')`, true},
 		{"agui_reader", `select * from agui.messages('t')`, true},
 		{"agui_reader", `select * from agui.events('t')`, true},

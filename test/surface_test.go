@@ -27,6 +27,9 @@ func TestSQLSurface(t *testing.T) {
 		"json_patch":     "doc jsonb, patch jsonb",
 		"compact":        "IN max_runs integer DEFAULT NULL::integer",
 		"verify":         "thread_id text, scope text DEFAULT ''::text",
+		"repack":         "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT NULL::interval",
+		"erase":          "thread_id text, scope text DEFAULT ''::text, reason text DEFAULT NULL::text",
+		"allow":          "thread_id text, scope text DEFAULT ''::text",
 	} {
 		var got string
 		err := pool.QueryRow(context.Background(), `

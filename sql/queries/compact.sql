@@ -10,7 +10,7 @@ join agui.thread as thread on thread.thread_key = run.thread_key
 where run.log_bytes is null
     and run.status <> 'running'
     and run.thread_key <> all (@failed::uuid[])
-order by run.thread_key, run.run_no
+order by run.ended_at
 limit 1
 for no key update of thread skip locked;
 
@@ -79,7 +79,7 @@ order by ancestor.run_no;
 -- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored.
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui.stored_bytes(batch.events)::bigint as stored_bytes
+    agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = @thread_key::uuid
     and batch.first_seq between @from_seq::bigint and @through_seq::bigint
@@ -113,8 +113,10 @@ select
 
 -- name: MarkCompacted :exec
 update agui.run
-set log_bytes = compacted.log_bytes
-from (select unnest(@run_nos::int[]) as run_no, unnest(@log_bytes::bigint[]) as log_bytes) as compacted
+set n = compacted.n, log_bytes = compacted.log_bytes
+from (
+    select unnest(@run_nos::int[]) as run_no, unnest(@ns::bigint[]) as n, unnest(@log_bytes::bigint[]) as log_bytes
+) as compacted
 where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
 
 -- name: DropNeedlessSnapshot :one

@@ -16,7 +16,7 @@ select agui.restore(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)
 
 -- name: Batches :many
 -- The batches of a run that hold its events from a seq on, a page at a time.
-select batch.first_seq, batch.n, batch.recorded_at, batch.events
+select batch.first_seq, batch.n, batch.recorded_at, batch.events, coalesce(batch.earlier_us, '{}')::int[] as earlier_us
 from agui.batch
 where batch.thread_key = agui.thread_key(@scope::text, @thread_id::text)
     and batch.run_no = @run_no::int

@@ -5,8 +5,10 @@
 --   batch     the log: the events of one append call, verbatim. seq numbers a thread's events 1, 2, 3, … in commit order.
 --   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
 --   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
+--   erasure   what was erased for good: which thread, when, by whom.
 --
--- thread, run and batch are the truth and are only ever added to. message and snapshot can be made again from them.
+-- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
+-- made again from them.
 -- Everything lives in the schema agui; the functions come with the next migration.
 
 do $$
@@ -63,7 +65,9 @@ create table agui.run (
     started_at timestamptz not null,
     ended_at   timestamptz,
     seen_at    timestamptz,
+    n          bigint,
     log_bytes  bigint,
+    repacked_at timestamptz,
     primary key (thread_key, run_no),
     unique (thread_key, run_id),
     foreign key (thread_key, parent_no) references agui.run,
@@ -73,7 +77,8 @@ create table agui.run (
 );
 
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
-create index run_to_compact on agui.run (thread_key, run_no) where log_bytes is null and status <> 'running';
+create index run_to_compact on agui.run (ended_at) where log_bytes is null and status <> 'running';
+create index run_to_repack on agui.run (ended_at) where repacked_at is null and status <> 'running';
 
 comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
 comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
@@ -85,10 +90,14 @@ comment on column agui.run.last_seq is 'seq of its last event; null while it is 
 comment on column agui.run.started_at is 'recorded_at of its first event.';
 comment on column agui.run.ended_at is 'recorded_at of its last event; null while it is running.';
 comment on column agui.run.seen_at is 'When a recorder last said that the run is alive, although it had no events to append.';
+comment on column agui.run.n is 'Number of its events, counted when compaction processed the run; null: not processed yet.';
 comment on column agui.run.log_bytes is
-    'Bytes that its batches take as stored (compressed), measured when compaction processed the run; null: not processed yet.';
+    'Bytes that its batches take as stored (compressed), measured when compaction processed the run and again when it was repacked; '
+    'null: not processed yet.';
+comment on column agui.run.repacked_at is 'When its batches were joined into larger ones; null: not yet.';
 comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
-comment on index agui.run_to_compact is 'The queue of compaction: ended runs that it has not processed yet.';
+comment on index agui.run_to_compact is 'The queue of compaction: ended runs that it has not processed yet, parents before children.';
+comment on index agui.run_to_repack is 'The queue of agui.repack: ended runs whose batches are as they were appended.';
 
 create table agui.batch (
     thread_key  uuid not null,
@@ -97,22 +106,27 @@ create table agui.batch (
     n           int not null,
     run_no      int not null,
     events      json not null,
+    earlier_us  int[],
     primary key (thread_key, first_seq),
     constraint batch_is_not_empty check (first_seq > 0 and n > 0)
 );
 
 -- Compressed from 2 KB on, and in its row as long as that fits into a page, so that a thread is read in one range scan.
 alter table agui.batch alter column events set storage main;
+alter table agui.batch alter column earlier_us set storage main;
 
 comment on table agui.batch is
-    'The log: a row holds the events of one append call. Rows are never changed and never deleted by hand: triggers refuse it.';
+    'The log: a row holds the events of one append call, or of several that agui.repack joined. Triggers refuse every other change.';
 comment on column agui.batch.first_seq is 'seq of the first event in the batch; the next batch of the thread begins at first_seq + n.';
-comment on column agui.batch.recorded_at is 'When the batch was appended; never before the batch that precedes it in the thread.';
+comment on column agui.batch.recorded_at is
+    'When its last event was appended; never before the batch that precedes it in the thread.';
 comment on column agui.batch.n is 'Number of events in the batch.';
 comment on column agui.batch.run_no is
     'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
 comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
+comment on column agui.batch.earlier_us is
+    'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined; null: all at once.';
 
 create table agui.message (
     thread_key uuid not null references agui.thread,
@@ -152,11 +166,38 @@ comment on column agui.snapshot.interrupts is 'The interrupts that wait for an a
 comment on column agui.snapshot.lanes is
     'Chunk streams (TEXT_MESSAGE_CHUNK, …) that are open at through_seq, so that the fold can go on between two chunks; null: none.';
 
+create table agui.erasure (
+    thread_key uuid not null,
+    erased_at  timestamptz not null default clock_timestamp(),
+    scope      text,
+    thread_id  text,
+    erased_by  text not null default session_user,
+    reason     text,
+    runs       int not null,
+    events     bigint not null,
+    allowed_at timestamptz,
+    allowed_by text,
+    primary key (thread_key, erased_at)
+);
+
+comment on table agui.erasure is
+    'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure.scope is 'Its scope. May be set to null where the name itself must go.';
+comment on column agui.erasure.thread_id is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
+comment on column agui.erasure.erased_at is 'When it was erased.';
+comment on column agui.erasure.erased_by is 'The role that was logged in.';
+comment on column agui.erasure.reason is 'What the caller gave as the reason.';
+comment on column agui.erasure.runs is 'Number of runs that it had.';
+comment on column agui.erasure.events is 'Number of events that it had.';
+comment on column agui.erasure.allowed_at is 'When agui.allow let new events in; null: they are refused.';
+comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
+
 -- lz4 compresses several times faster than pglz; servers built without it keep their default.
 do $$
 begin
     if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
         alter table agui.batch alter column events set compression lz4;
+        alter table agui.batch alter column earlier_us set compression lz4;
         alter table agui.message alter column body set compression lz4;
         alter table agui.snapshot alter column state set compression lz4;
     end if;

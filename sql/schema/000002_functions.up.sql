@@ -16,6 +16,17 @@ comment on type agui.branch is
     'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch '
     '(null: none), status and last seq of its last run, and whether a run that names no parent goes on from here.';
 
+-- sql/types/erasable.sql
+create type agui.erasable as (
+    thread_key  uuid,
+    scope       text,
+    thread_id   text,
+    last_event_at timestamptz,
+    events      bigint
+);
+
+comment on type agui.erasable is 'A thread that could be erased: its key, scope and id, when its last event was appended, and how many it has.';
+
 -- sql/types/event_row.sql
 create type agui.event_row as (
     seq         bigint,
@@ -222,6 +233,9 @@ begin
         new_n := call.n;
 
         if log_end.run_no is null then
+            if log_end.recorded_at is null then
+                perform agui.refuse_erased(key, subject);
+            end if;
             if after_seq > 0 then
                 raise exception using
                     errcode = 'AG002',
@@ -315,7 +329,7 @@ comment on function agui.append(text, text, json, bigint, text, boolean) is
     'of its run, 0 for none: events that the log has after it are compared, not stored again, so a call whose answer was lost can be '
     'repeated in batches of any size; null appends without that check. parallel lets the run begin beside others that are in progress. '
     'Errors: AG002 unknown run, AG003 unknown parent, AG004 parent in progress, AG005 run already ended, AG006 another run in progress, '
-    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit.';
+    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased.';
 
 revoke execute on function agui.append(text, text, json, bigint, text, boolean) from public;
 
@@ -803,10 +817,14 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Said by agui.repack_run and agui.erase alone, which look after what they change. Who may change it at all is a matter of privileges.
+    if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' then
+        return coalesce(new, old);
+    end if;
     raise exception using
         errcode = 'AG010',
         message = format('%s on agui.%s is refused: the log is append-only', tg_op, tg_table_name),
-        hint = 'What was appended stays as it is, and where it is. Append a new run to correct an old one.';
+        hint = 'What was appended stays as it is, and where it is. Append a new run to correct an old one; agui.erase removes a whole thread.';
 end
 $$;
 
@@ -1836,6 +1854,205 @@ comment on function agui.replay(text, text, text, text) is
     'agui.compact_events has them. AG001: unknown thread, AG002: unknown run, AG013: there is no such shape.';
 
 revoke execute on function agui.replay(text, text, text, text) from public;
+
+-- sql/functions/erase/allow.sql
+create or replace function agui.allow(thread_id text, scope text default '')
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.erasure as erasure
+    set allowed_at = clock_timestamp(), allowed_by = session_user
+    where erasure.thread_key = agui.thread_key(allow.scope, allow.thread_id) and erasure.allowed_at is null;
+    return found;
+end
+$$;
+
+comment on function agui.allow(text, text) is
+    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.allow(text, text) from public;
+
+-- sql/functions/erase/erase.sql
+create or replace function agui.erase(thread_id text, scope text default '', reason text default null)
+returns agui.erasure
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    erasure agui.erasure := agui.erase_thread(agui.thread_key(scope, thread_id), reason);
+begin
+    if erasure.thread_key is null then
+        raise exception using
+            errcode = 'AG001',
+            message = format('thread "%s" does not exist', thread_id);
+    end if;
+    return erasure;
+end
+$$;
+
+comment on function agui.erase(text, text, text) is
+    'Removes a thread for good: its log, runs and snapshots, all or nothing. What is left is a row in agui.erasure, which is returned; while '
+    'it stands, appends to the thread fail with AG014 (agui.allow lifts that). AG001: unknown thread. Takes the rights of agui_maintainer. '
+    'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
+
+revoke execute on function agui.erase(text, text, text) from public;
+
+-- sql/functions/erase/erase_older.sql
+create or replace procedure agui.erase_older(
+    older_than  interval,
+    scope       text default null,
+    reason      text default null,
+    max_threads int default null,
+    max_time    interval default null
+)
+language plpgsql
+-- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+as $$
+declare
+    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    next    agui.erasable;
+    threads int := 0;
+begin
+    if pg_catalog.pg_is_in_recovery() then
+        raise notice 'agui.erase_older does nothing on a standby';
+        return;
+    end if;
+    loop
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('erase')) then
+            raise notice 'agui.erase_older does nothing: another one is at work';
+            return;
+        end if;
+        exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
+
+        select * into next from agui.threads_without_news(older_than, scope, next.thread_key) limit 1;
+        exit when not found;
+        perform agui.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+        commit;
+        threads := threads + 1;
+    end loop;
+    commit;
+end
+$$;
+
+comment on procedure agui.erase_older(interval, text, text, int, interval) is
+    'Erases (agui.erase) the threads, of one scope or (null) of all, whose last event was appended longer ago than older_than. Commits thread by '
+    'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
+
+revoke execute on procedure agui.erase_older(interval, text, text, int, interval) from public;
+
+-- sql/functions/erase/erase_thread.sql
+create or replace function agui.erase_thread(thread_key uuid, reason text, older_than interval default null)
+returns agui.erasure
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    erased    agui.thread;
+    log_end   record;
+    erasure   agui.erasure;
+begin
+    -- No append and no compaction of the thread goes on meanwhile.
+    perform pg_advisory_xact_lock(agui.thread_lock(thread_key));
+    select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    if not found then
+        return null;
+    end if;
+    select batch.first_seq + batch.n - 1 as seq, batch.recorded_at
+    into log_end
+    from agui.batch as batch
+    where batch.thread_key = erased.thread_key
+    order by batch.first_seq desc
+    limit 1;
+    if log_end.recorded_at > now() - older_than then
+        return null;
+    end if;
+
+    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    select
+        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
+        coalesce(log_end.seq, 0)
+    returning * into erasure;
+
+    delete from agui.snapshot as snapshot where snapshot.thread_key = erased.thread_key;
+    delete from agui.message as message where message.thread_key = erased.thread_key;
+    perform agui.log_change(true);
+    delete from agui.batch as batch where batch.thread_key = erased.thread_key;
+    delete from agui.run as run where run.thread_key = erased.thread_key;
+    delete from agui.thread as thread where thread.thread_key = erased.thread_key;
+    perform agui.log_change(false);
+    return erasure;
+end
+$$;
+
+comment on function agui.erase_thread(uuid, text, interval) is
+    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when its '
+    'last event was appended less than older_than ago.';
+
+revoke execute on function agui.erase_thread(uuid, text, interval) from public;
+
+-- sql/functions/erase/refuse_erased.sql
+create or replace function agui.refuse_erased(thread_key uuid, subject text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    erased_at timestamptz;
+begin
+    select erasure.erased_at into erased_at
+    from agui.erasure as erasure
+    where erasure.thread_key = refuse_erased.thread_key and erasure.allowed_at is null;
+    if found then
+        raise exception using
+            errcode = 'AG014',
+            message = format('%s: the thread was erased at %s', subject, erased_at),
+            hint = 'Use another thread id, or let this one begin anew with agui.allow.';
+    end if;
+end
+$$;
+
+comment on function agui.refuse_erased(uuid, text) is
+    'Refuses (AG014) what would bring a thread back that was erased and is not allowed again.';
+
+revoke execute on function agui.refuse_erased(uuid, text) from public;
+
+-- sql/functions/erase/threads_without_news.sql
+create or replace function agui.threads_without_news(older_than interval, scope text default null, after uuid default null)
+returns setof agui.erasable
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.thread_key, thread.scope, thread.thread_id, latest.recorded_at, latest.last_seq
+    from agui.thread as thread
+    cross join lateral (
+        select batch.recorded_at, batch.first_seq + batch.n - 1 as last_seq
+        from agui.batch as batch
+        where batch.thread_key = thread.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) as latest
+    where thread.created_at < now() - older_than
+        and latest.recorded_at < now() - older_than
+        and (threads_without_news.scope is null or thread.scope = threads_without_news.scope)
+        and (threads_without_news.after is null or thread.thread_key > threads_without_news.after)
+    order by thread.thread_key
+$$;
+
+comment on function agui.threads_without_news(interval, text, uuid) is
+    'The threads, of one scope or (null) of all, whose last event was appended longer ago than older_than, in the order of their keys, behind '
+    'the key after. What agui.erase_older erases.';
+
+revoke execute on function agui.threads_without_news(interval, text, uuid) from public;
 
 -- sql/functions/fold/fold_assistant_call.sql
 create or replace function agui.fold_assistant_call(
@@ -3517,6 +3734,37 @@ comment on function agui.load_snapshot(uuid, int) is
 
 revoke execute on function agui.load_snapshot(uuid, int) from public;
 
+-- sql/functions/jobs/job_lock.sql
+create or replace function agui.job_lock(name text)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+-- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+return hashtextextended('job ' || name, x'61677569'::bigint);
+
+comment on function agui.job_lock(text) is
+    'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once.';
+
+revoke execute on function agui.job_lock(text) from public;
+
+-- sql/functions/jobs/log_change.sql
+create or replace function agui.log_change(allowed boolean)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select set_config('agui.log_change', case when allowed then 'on' else '' end, true)
+$$;
+
+comment on function agui.log_change(boolean) is
+    'Lets statements of this transaction past the triggers that keep the log append-only, or stops to. For agui.repack_run and '
+    'agui.erase: each says so just around what it does.';
+
+revoke execute on function agui.log_change(boolean) from public;
+
 -- sql/functions/json/json_equal.sql
 create or replace function agui.json_equal(a text, b text)
 returns boolean
@@ -4397,22 +4645,28 @@ as $$
 declare
     routine record;
 begin
-    if not exists (select from pg_roles where rolname = 'agui_reader')
-        or not exists (select from pg_roles where rolname = 'agui_writer') then
+    if (select count(*) from pg_roles where rolname in ('agui_reader', 'agui_writer', 'agui_maintainer')) < 3 then
         raise exception using
             errcode = 'undefined_object',
-            message = 'the roles agui_reader and agui_writer do not both exist',
-            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; then call agui.grant_access() again.';
+            message = 'the roles agui_reader, agui_writer and agui_maintainer do not all exist',
+            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; '
+                'create role agui_maintainer nologin in role agui_writer; then call agui.grant_access() again.';
     end if;
 
-    grant usage on schema agui to agui_reader, agui_writer;
-    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.event to agui_reader, agui_writer;
+    grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
+    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, log_bytes) on agui.run to agui_writer;
+    grant update (status, last_seq, ended_at, seen_at, n, log_bytes) on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant delete on agui.message, agui.snapshot to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
+
+    -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
+    grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
+    grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
+    grant update (repacked_at) on agui.run to agui_maintainer;
+    grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
 
     -- What cannot write is for readers, all of it for writers.
     for routine in
@@ -4431,9 +4685,22 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Grants what the roles agui_reader and agui_writer need. The migrations call it; call it once more after making the roles by hand.';
+    'Grants what the roles agui_reader, agui_writer and agui_maintainer need. The migrations call it; call it once more after making the roles by hand.';
 
 revoke execute on procedure agui.grant_access() from public;
+
+-- sql/functions/read/event_time.sql
+create or replace function agui.event_time(recorded_at timestamptz, earlier_us int)
+returns timestamptz
+language sql
+stable
+parallel safe
+return case when earlier_us is null then recorded_at else recorded_at - earlier_us * interval '1 microsecond' end;
+
+comment on function agui.event_time(timestamptz, int) is
+    'When an event was appended, given recorded_at of its batch and its item of earlier_us.';
+
+revoke execute on function agui.event_time(timestamptz, int) from public;
 
 -- sql/functions/read/event_type.sql
 create or replace function agui.event_type(payload json)
@@ -4486,10 +4753,11 @@ begin
             batch.first_seq + element.position - 1,
             run.run_id,
             agui.event_type(element.payload),
-            batch.recorded_at,
+            agui.event_time(batch.recorded_at, element.earlier_us),
             element.payload
         from agui.batch as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+            as element (payload, earlier_us, position)
         where batch.thread_key = leaf.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq >= greatest(run.first_seq, (
@@ -4644,6 +4912,284 @@ comment on function agui.state(text, text, bigint, text) is
 
 revoke execute on function agui.state(text, text, bigint, text) from public;
 
+-- sql/functions/repack/join_batches.sql
+create or replace function agui.join_batches(thread_key uuid, from_seq bigint, through_seq bigint)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    joined_at   timestamptz;
+    payloads    text[];
+    times       timestamptz[];
+    new_payloads text[];
+    new_times    timestamptz[];
+begin
+    select
+        max(batch.recorded_at),
+        array_agg(element.payload::text order by batch.first_seq, element.position),
+        array_agg(agui.event_time(batch.recorded_at, element.earlier_us) order by batch.first_seq, element.position)
+    into joined_at, payloads, times
+    from agui.batch as batch
+    cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+        as element (payload, earlier_us, position)
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq between from_seq and through_seq;
+
+    perform agui.log_change(true);
+    delete from agui.batch as batch
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq > from_seq and batch.first_seq <= through_seq;
+    update agui.batch as batch
+    set n = cardinality(payloads),
+        recorded_at = joined_at,
+        events = ('[' || array_to_string(payloads, ',') || ']')::json,
+        earlier_us = (
+            select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
+            from unnest(times) with ordinality as event (recorded_at, position)
+        )
+    where batch.thread_key = join_batches.thread_key and batch.first_seq = from_seq;
+    perform agui.log_change(false);
+
+    -- What readers get from now on must be what they got before, to the byte and to the microsecond.
+    select
+        array_agg(element.payload::text order by element.position),
+        array_agg(agui.event_time(batch.recorded_at, element.earlier_us) order by element.position)
+    into new_payloads, new_times
+    from agui.batch as batch
+    cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+        as element (payload, earlier_us, position)
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq between from_seq and through_seq;
+    if new_payloads is distinct from payloads or new_times is distinct from times then
+        raise exception using
+            errcode = 'data_corrupted',
+            message = format('the batches from seq %s to %s of thread key %s would not come back as they are: they stay unjoined',
+                from_seq, through_seq, thread_key);
+    end if;
+end
+$$;
+
+comment on function agui.join_batches(uuid, bigint, bigint) is
+    'Makes one batch of the adjacent batches whose first seqs lie in a range, reads it back, and fails unless every event is the same, '
+    'byte for byte, with the same time. The caller holds the thread''s lock and has updated its row.';
+
+revoke execute on function agui.join_batches(uuid, bigint, bigint) from public;
+
+-- sql/functions/repack/next_to_repack.sql
+create or replace function agui.next_to_repack(
+    near       uuid,
+    older_than interval,
+    out thread_key uuid,
+    out run_no     int
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    due_before timestamptz := now() - coalesce(older_than, agui.repack_after());
+begin
+    select run.thread_key, run.run_no
+    into next_to_repack.thread_key, next_to_repack.run_no
+    from agui.run as run
+    where run.thread_key = near and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+    order by run.run_no
+    limit 1;
+    if not found then
+        select run.thread_key, run.run_no
+        into next_to_repack.thread_key, next_to_repack.run_no
+        from agui.run as run
+        where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        order by run.ended_at
+        limit 1;
+    end if;
+end
+$$;
+
+comment on function agui.next_to_repack(uuid, interval) is
+    'The next run to repack, one that ended at least older_than ago (null: agui.repack_after()): of the thread near while it has one, then '
+    'the one that ended first. Nulls: there is none.';
+
+revoke execute on function agui.next_to_repack(uuid, interval) from public;
+
+-- sql/functions/repack/repack.sql
+create or replace procedure agui.repack(
+    max_runs   int default null,
+    max_time   interval default null,
+    older_than interval default null
+)
+language plpgsql
+-- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+as $$
+declare
+    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    due     record;
+    key     uuid;  -- the thread at hand
+    piece   record;
+    runs    int := 0;
+begin
+    if pg_catalog.pg_is_in_recovery() then
+        raise notice 'agui.repack does nothing on a standby';
+        return;
+    end if;
+    loop
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('repack')) then
+            raise notice 'agui.repack does nothing: another one is at work';
+            return;
+        end if;
+        if runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at then
+            perform agui.reweigh_snapshots(key);
+            exit;
+        end if;
+        select * into due from agui.next_to_repack(key, older_than);
+        if key is distinct from due.thread_key then
+            perform agui.reweigh_snapshots(key);  -- its log is smaller now
+            key := due.thread_key;
+        end if;
+        exit when key is null;
+
+        select * into piece from agui.repack_run(key, due.run_no);
+        while piece.next_seq is not null loop
+            commit;
+            select * into piece from agui.repack_run(key, due.run_no, piece.next_seq - 1);
+        end loop;
+        commit;
+        runs := runs + 1;
+    end loop;
+    commit;
+end
+$$;
+
+comment on procedure agui.repack(int, interval, interval) is
+    'Joins the batches of runs that ended at least older_than ago (null: agui.repack_after()) into larger ones: live batches of a few events '
+    'take several times what they take joined. Nobody who reads or repeats an append sees a difference. Commits run by run and stops after '
+    'max_runs or max_time (null: when all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
+
+revoke execute on procedure agui.repack(int, interval, interval) from public;
+
+-- sql/functions/repack/repack_after.sql
+create or replace function agui.repack_after()
+returns interval
+language sql
+stable
+parallel safe
+return coalesce(nullif(current_setting('agui.repack_after', true), ''), '10 minutes')::interval;
+
+comment on function agui.repack_after() is
+    'How long ago a run must have ended before its batches are joined: the setting agui.repack_after, 10 minutes unless set.';
+
+revoke execute on function agui.repack_after() from public;
+
+-- sql/functions/repack/repack_run.sql
+create or replace function agui.repack_run(
+    thread_key uuid,
+    run_no     int,
+    after_seq  bigint default 0,
+    out next_seq bigint,
+    out joined   int
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- What a joined batch holds at most. Larger ones compress little better, and whoever reads a few events opens a whole batch.
+    max_bytes  constant int := 64 * 1024;
+    max_events constant int := 1000;
+    -- earlier_us is an int; a longer pause begins a new batch.
+    max_pause  constant interval := '30 minutes';
+    -- Appends to the thread wait meanwhile, so a call does a bounded piece of a long run.
+    max_events_per_call constant int := 50000;
+    run       agui.run;
+    next_batch record;
+    from_seq  bigint;  -- the batches gathered so far: where they begin,
+    last_seq  bigint;  -- the first seq of the last of them,
+    end_seq   bigint;  -- the seq behind them,
+    began_at  timestamptz;
+    gathered  int := 0;
+    n         int := 0;
+    bytes     int := 0;
+    done      int := 0;
+begin
+    joined := 0;
+    -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
+    -- not see what happens here, fail with 40001; it also waits for a compactor that is at work on the thread.
+    perform pg_advisory_xact_lock(agui.thread_lock(thread_key));
+    update agui.thread as thread set created_at = created_at where thread.thread_key = repack_run.thread_key;
+
+    select * into run
+    from agui.run as ended
+    where ended.thread_key = repack_run.thread_key and ended.run_no = repack_run.run_no and ended.status <> 'running';
+    if not found then
+        return;  -- erased meanwhile
+    end if;
+
+    for next_batch in
+        select
+            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            agui.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq >= run.first_seq and batch.first_seq <= run.last_seq
+            and batch.first_seq > after_seq
+        order by batch.first_seq
+    loop
+        if gathered > 0 and (
+            next_batch.first_seq <> end_seq  -- another run's events lie between
+            or n + next_batch.n > max_events
+            or bytes + next_batch.bytes > max_bytes
+            or next_batch.recorded_at - began_at > max_pause
+        ) then
+            if gathered > 1 then
+                perform agui.join_batches(run.thread_key, from_seq, last_seq);
+                joined := joined + gathered - 1;
+            end if;
+            gathered := 0;
+            if done >= max_events_per_call then
+                next_seq := next_batch.first_seq;
+                exit;
+            end if;
+        end if;
+        if gathered = 0 then
+            from_seq := next_batch.first_seq;
+            began_at := next_batch.began_at;
+            n := 0;
+            bytes := 0;
+        end if;
+        gathered := gathered + 1;
+        last_seq := next_batch.first_seq;
+        end_seq := next_batch.first_seq + next_batch.n;
+        n := n + next_batch.n;
+        bytes := bytes + next_batch.bytes;
+        done := done + next_batch.n;
+    end loop;
+    if gathered > 1 then
+        perform agui.join_batches(run.thread_key, from_seq, last_seq);
+        joined := joined + gathered - 1;
+    end if;
+    if next_seq is not null then
+        return;
+    end if;
+
+    update agui.run as repacked
+    set repacked_at = clock_timestamp(),
+        -- Compaction weighs snapshots against what the log takes.
+        log_bytes = case when repacked.log_bytes is not null then (agui.run_size(run.thread_key, run.run_no)).log_bytes end
+    where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
+end
+$$;
+
+comment on function agui.repack_run(uuid, int, bigint) is
+    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
+    'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
+    'batches that are gone. To write to the log takes the rights of agui_maintainer.';
+
+revoke execute on function agui.repack_run(uuid, int, bigint) from public;
+
 -- sql/functions/snapshots/compact.sql
 create or replace procedure agui.compact(max_runs int default null)
 language plpgsql
@@ -4708,13 +5254,7 @@ declare
     old_tip  int;
 begin
     update agui.run as compacted
-    set log_bytes = (
-        select sum(agui.stored_bytes(batch.events))
-        from agui.batch as batch
-        where batch.thread_key = compacted.thread_key
-            and batch.run_no = compacted.run_no
-            and batch.first_seq between compacted.first_seq and compacted.last_seq
-    )
+    set (n, log_bytes) = (select size.n, size.log_bytes from agui.run_size(compacted.thread_key, compacted.run_no) as size)
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
@@ -4961,6 +5501,66 @@ comment on function agui.previous_tip(uuid, int) is
 
 revoke execute on function agui.previous_tip(uuid, int) from public;
 
+-- sql/functions/snapshots/reweigh_snapshots.sql
+create or replace function agui.reweigh_snapshots(thread_key uuid)
+returns int
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    tip     int;
+    run_no  int;
+    dropped int := 0;
+begin
+    perform from agui.thread as thread where thread.thread_key = reweigh_snapshots.thread_key for no key update;
+    select max(run.run_no) into tip
+    from agui.run
+    where run.thread_key = reweigh_snapshots.thread_key and run.status <> 'running';
+    -- Ancestors first: where one goes, more log stands behind those that follow.
+    for run_no in
+        select run.run_no
+        from agui.snapshot as snapshot
+        join agui.run as run
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        where snapshot.thread_key = reweigh_snapshots.thread_key
+            and run.run_no <> tip
+            and run.log_bytes is not null
+        order by run.run_no
+    loop
+        if agui.drop_needless_snapshot(thread_key, run_no) then
+            dropped := dropped + 1;
+        end if;
+    end loop;
+    return dropped;
+end
+$$;
+
+comment on function agui.reweigh_snapshots(uuid) is
+    'Drops the snapshots of a thread that are no longer worth what they take, after its log became smaller (agui.repack). Answers how many.';
+
+revoke execute on function agui.reweigh_snapshots(uuid) from public;
+
+-- sql/functions/snapshots/run_size.sql
+create or replace function agui.run_size(thread_key uuid, run_no int, out n bigint, out log_bytes bigint)
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select sum(batch.n), sum(agui.stored_bytes(batch.events, batch.earlier_us))
+    from agui.run as run
+    join agui.batch as batch
+        on batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq >= run.first_seq and batch.first_seq <= run.last_seq
+    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+$$;
+
+comment on function agui.run_size(uuid, int) is 'Number of events of an ended run, and the bytes that its batches take as stored.';
+
+revoke execute on function agui.run_size(uuid, int) from public;
+
 -- sql/functions/snapshots/snapshot_bytes.sql
 create or replace function agui.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint)
 returns bigint
@@ -4976,18 +5576,18 @@ comment on function agui.snapshot_bytes(bigint, bigint, bigint) is
 revoke execute on function agui.snapshot_bytes(bigint, bigint, bigint) from public;
 
 -- sql/functions/snapshots/stored_bytes.sql
-create or replace function agui.stored_bytes(events json)
+create or replace function agui.stored_bytes(events json, earlier_us int[])
 returns bigint
 language sql
 stable
 parallel safe
--- The column as it is stored, compressed, and what its row takes beside it.
-return pg_column_size(events) + 70;
+-- The columns as they are stored, compressed, and what the row takes beside them.
+return pg_column_size(events) + coalesce(pg_column_size(earlier_us), 0) + 70;
 
-comment on function agui.stored_bytes(json) is
-    'Bytes that a batch takes as stored, given its events column as it comes from the table.';
+comment on function agui.stored_bytes(json, int[]) is
+    'Bytes that a batch takes as stored, given its columns as they come from the table.';
 
-revoke execute on function agui.stored_bytes(json) from public;
+revoke execute on function agui.stored_bytes(json, int[]) from public;
 
 -- sql/functions/snapshots/strict_base.sql
 create or replace function agui.strict_base(thread_key uuid, run_no int)
@@ -5595,7 +6195,7 @@ select
     run.run_id,
     batch.first_seq + element.position - 1 as seq,
     agui.event_type(element.payload) as type,
-    batch.recorded_at,
+    agui.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
     element.payload,
     batch.thread_key
 from agui.batch
@@ -5603,7 +6203,8 @@ join agui.run
     on run.thread_key = batch.thread_key and run.run_no = batch.run_no
 join agui.thread
     on thread.thread_key = batch.thread_key
-cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position);
+cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+    as element (payload, earlier_us, position);
 
 comment on view agui.event is
     'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
@@ -5614,7 +6215,8 @@ comment on column agui.event.payload is 'The event, byte for byte.';
 comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
 
 -- sql/privileges/roles.sql
--- Two roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well.
+-- Roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well,
+-- agui_maintainer also repacks and erases.
 -- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
 do $$
 begin
@@ -5624,11 +6226,14 @@ begin
     if not exists (select from pg_roles where rolname = 'agui_writer') then
         create role agui_writer nologin in role agui_reader;
     end if;
+    if not exists (select from pg_roles where rolname = 'agui_maintainer') then
+        create role agui_maintainer nologin in role agui_writer;
+    end if;
 exception
     when duplicate_object or unique_violation then
         null;  -- another database of the server was migrated at the same time
     when insufficient_privilege then
-        raise notice 'the roles agui_reader and agui_writer were not created: % may not create roles. '
+        raise notice 'the roles agui_reader, agui_writer and agui_maintainer were not created: % may not create roles. '
             'Create them and call agui.grant_access(); until then only the owner of the schema can use it.', current_user;
 end
 $$;

@@ -5,7 +5,7 @@ select
     run.run_id,
     batch.first_seq + element.position - 1 as seq,
     agui.event_type(element.payload) as type,
-    batch.recorded_at,
+    agui.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
     element.payload,
     batch.thread_key
 from agui.batch
@@ -13,7 +13,8 @@ join agui.run
     on run.thread_key = batch.thread_key and run.run_no = batch.run_no
 join agui.thread
     on thread.thread_key = batch.thread_key
-cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position);
+cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+    as element (payload, earlier_us, position);
 
 comment on view agui.event is
     'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';

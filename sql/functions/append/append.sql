@@ -72,6 +72,9 @@ begin
         new_n := call.n;
 
         if log_end.run_no is null then
+            if log_end.recorded_at is null then
+                perform agui.refuse_erased(key, subject);
+            end if;
             if after_seq > 0 then
                 raise exception using
                     errcode = 'AG002',
@@ -165,6 +168,6 @@ comment on function agui.append(text, text, json, bigint, text, boolean) is
     'of its run, 0 for none: events that the log has after it are compared, not stored again, so a call whose answer was lost can be '
     'repeated in batches of any size; null appends without that check. parallel lets the run begin beside others that are in progress. '
     'Errors: AG002 unknown run, AG003 unknown parent, AG004 parent in progress, AG005 run already ended, AG006 another run in progress, '
-    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit.';
+    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased.';
 
 revoke execute on function agui.append(text, text, json, bigint, text, boolean) from public;

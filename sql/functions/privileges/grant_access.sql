@@ -5,22 +5,28 @@ as $$
 declare
     routine record;
 begin
-    if not exists (select from pg_roles where rolname = 'agui_reader')
-        or not exists (select from pg_roles where rolname = 'agui_writer') then
+    if (select count(*) from pg_roles where rolname in ('agui_reader', 'agui_writer', 'agui_maintainer')) < 3 then
         raise exception using
             errcode = 'undefined_object',
-            message = 'the roles agui_reader and agui_writer do not both exist',
-            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; then call agui.grant_access() again.';
+            message = 'the roles agui_reader, agui_writer and agui_maintainer do not all exist',
+            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; '
+                'create role agui_maintainer nologin in role agui_writer; then call agui.grant_access() again.';
     end if;
 
-    grant usage on schema agui to agui_reader, agui_writer;
-    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.event to agui_reader, agui_writer;
+    grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
+    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, log_bytes) on agui.run to agui_writer;
+    grant update (status, last_seq, ended_at, seen_at, n, log_bytes) on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant delete on agui.message, agui.snapshot to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
+
+    -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
+    grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
+    grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
+    grant update (repacked_at) on agui.run to agui_maintainer;
+    grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
 
     -- What cannot write is for readers, all of it for writers.
     for routine in
@@ -39,6 +45,6 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Grants what the roles agui_reader and agui_writer need. The migrations call it; call it once more after making the roles by hand.';
+    'Grants what the roles agui_reader, agui_writer and agui_maintainer need. The migrations call it; call it once more after making the roles by hand.';
 
 revoke execute on procedure agui.grant_access() from public;

@@ -31,10 +31,11 @@ begin
             batch.first_seq + element.position - 1,
             run.run_id,
             agui.event_type(element.payload),
-            batch.recorded_at,
+            agui.event_time(batch.recorded_at, element.earlier_us),
             element.payload
         from agui.batch as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+            as element (payload, earlier_us, position)
         where batch.thread_key = leaf.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq >= greatest(run.first_seq, (

@@ -14,13 +14,7 @@ declare
     old_tip  int;
 begin
     update agui.run as compacted
-    set log_bytes = (
-        select sum(agui.stored_bytes(batch.events))
-        from agui.batch as batch
-        where batch.thread_key = compacted.thread_key
-            and batch.run_no = compacted.run_no
-            and batch.first_seq between compacted.first_seq and compacted.last_seq
-    )
+    set (n, log_bytes) = (select size.n, size.log_bytes from agui.run_size(compacted.thread_key, compacted.run_no) as size)
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 

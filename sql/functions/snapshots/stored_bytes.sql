@@ -1,12 +1,12 @@
-create or replace function agui.stored_bytes(events json)
+create or replace function agui.stored_bytes(events json, earlier_us int[])
 returns bigint
 language sql
 stable
 parallel safe
--- The column as it is stored, compressed, and what its row takes beside it.
-return pg_column_size(events) + 70;
+-- The columns as they are stored, compressed, and what the row takes beside them.
+return pg_column_size(events) + coalesce(pg_column_size(earlier_us), 0) + 70;
 
-comment on function agui.stored_bytes(json) is
-    'Bytes that a batch takes as stored, given its events column as it comes from the table.';
+comment on function agui.stored_bytes(json, int[]) is
+    'Bytes that a batch takes as stored, given its columns as they come from the table.';
 
-revoke execute on function agui.stored_bytes(json) from public;
+revoke execute on function agui.stored_bytes(json, int[]) from public;
