@@ -1,13 +1,11 @@
 package jobs_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,30 +17,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
-
-// compactedURL, when set, makes the test binary a compaction process that says so after each thread: one to be killed.
-const compactedURL = "PGAGUI_TEST_COMPACT"
-
-func TestMain(m *testing.M) {
-	if url := os.Getenv(compactedURL); url != "" {
-		compactInThisProcess(url)
-		return
-	}
-	testdb.Main(m)
-}
-
-func compactInThisProcess(url string) {
-	pool, err := pgxpool.New(context.Background(), url)
-	if err == nil {
-		_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{
-			Workers: 2, Progress: func(done jobs.Compacted) { fmt.Println(done.Runs) },
-		})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
 
 func mustCompact(t *testing.T, pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Compacted {
 	t.Helper()
@@ -65,6 +39,12 @@ func count(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) int
 // appendRun appends a whole run of raw events between RUN_STARTED and RUN_FINISHED.
 func appendRun(t *testing.T, store *pgagui.Store, threadID, runID, parentID string, body ...string) {
 	t.Helper()
+	appendInBatches(t, store, threadID, runID, parentID, len(body)+2, body...)
+}
+
+// appendInBatches appends a run a few events at a time, as a live agent does.
+func appendInBatches(t *testing.T, store *pgagui.Store, threadID, runID, parentID string, size int, body ...string) {
+	t.Helper()
 	opening := map[string]string{"type": "RUN_STARTED", "runId": runID}
 	if parentID != "" {
 		opening["parentRunId"] = parentID
@@ -78,8 +58,10 @@ func appendRun(t *testing.T, store *pgagui.Store, threadID, runID, parentID stri
 		events = append(events, json.RawMessage(event))
 	}
 	events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
-	if _, err := store.Append(context.Background(), threadID, runID, events); err != nil {
-		t.Fatal(err)
+	for batch := range slices.Chunk(events, size) {
+		if _, err := store.Append(context.Background(), threadID, runID, batch); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -305,53 +287,7 @@ func TestRunsInProgressAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A process that is killed in the middle leaves nothing half done, and the next one goes on.
-func TestAKilledJobLeavesNothingHalfDone(t *testing.T) {
-	t.Parallel()
-	url := testdb.New(t)
-	pool := testdb.Connect(t, url)
-	store := pgagui.New(pool, nil)
-	const threads = 60
-	for i := range threads {
-		appendRun(t, store, fmt.Sprint("t", i), "r1", "", message("m1", 60)...)
-		appendRun(t, store, fmt.Sprint("t", i), "r2", "r1", message("m2", 60)...)
-	}
-	waiting := func() int64 { return count(t, pool, `select count(*) from agui.run where log_bytes is null`) }
-	for kills := 0; waiting() > 0; kills++ {
-		before := waiting()
-		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), compactedURL+"="+url)
-		process.Stderr = os.Stderr
-		output, err := process.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		// After some threads, while it is at work on the next ones.
-		lines := bufio.NewScanner(output)
-		for n := 0; n < 10 && lines.Scan(); n++ {
-		}
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		process.Wait()
-		if waiting() >= before {
-			t.Fatalf("process %d compacted nothing", kills+1)
-		}
-		if half := count(t, pool, `
-			select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`); half != 0 {
-			t.Errorf("%d runs have a snapshot and are not marked as compacted", half)
-		}
-		checkSnapshots(t, pool, store)
-		if kills > threads {
-			t.Fatal("it never ends")
-		}
-	}
-}
-
-// So does one whose connection is lost.
+// A job whose connection is lost leaves nothing half done, and the next one goes on.
 func TestALostConnectionLeavesNothingHalfDone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

@@ -339,3 +339,67 @@ func TestNumbersForPeople(t *testing.T) {
 		}
 	}
 }
+
+func TestRepackJoinsBatches(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	if text := commands.must("repack"); !strings.HasPrefix(text, "0 runs: 0 batches joined") {
+		t.Errorf("runs that ended just now: %q", text)
+	}
+	if text := commands.must("repack", "--older-than", "0s"); !strings.HasPrefix(text, "4 runs: ") {
+		t.Errorf("all runs: %q", text)
+	}
+	commands.must("verify")
+}
+
+func TestEraseNeedsToBeMeant(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	for _, arguments := range [][]string{
+		{"erase"}, {"erase", "t", "--older-than", "1d", "--yes"}, {"erase", "--older-than", "soon", "--yes"}, {"erase", "t", "--limit", "1", "--yes"},
+	} {
+		commands.mustFail(exitUsage, arguments...)
+	}
+	if result := commands.run("erase", "t"); result.code != exitUsage || !strings.Contains(result.messages, "give --yes") {
+		t.Errorf("without --yes: %+v", result)
+	}
+	if text := commands.must("erase", "t", "--dry-run"); !strings.Contains(text, "would erase thread t, 13 events") {
+		t.Errorf("dry run: %q", text)
+	}
+	if text := commands.must("erase", "--older-than", "7d", "--yes", "--all-scopes"); !strings.Contains(text, "erased 0 threads") {
+		t.Errorf("nothing is that old: %q", text)
+	}
+	if result := commands.run("erase", "t", "unknown", "--yes", "--reason", "asked to"); result.code != exitRefused ||
+		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" does not exist`) {
+		t.Errorf("one of two: %+v", result)
+	}
+	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)
+	if text := commands.mustFail(exitRefused, "import", file); !strings.Contains(text, "was erased") {
+		t.Errorf("import of an erased thread: %q", text)
+	}
+	if text := commands.must("allow", "t"); text != "thread t may begin anew\n" {
+		t.Errorf("allow: %q", text)
+	}
+	commands.must("import", file)
+}
+
+func TestStatsShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	before := parse[jobs.Stats](commands, "stats")
+	if before.Threads != 1 || before.Runs != 4 || before.FinishedRuns != 3 || before.FailedRuns != 1 || before.Events != 13 ||
+		before.RunsToCompact != 4 || before.CompactionLag <= 0 || before.RunsToRepack != 0 {
+		t.Errorf("before compaction: %+v", before)
+	}
+	commands.must("compact")
+	after := parse[jobs.Stats](commands, "stats")
+	if after.RunsToCompact != 0 || after.CompactionLag != 0 || after.CompactedLogBytes == 0 || after.Events != 13 {
+		t.Errorf("after compaction: %+v", after)
+	}
+	if text := commands.must("stats"); !strings.Contains(text, "4: 3 finished, 1 failed, 0 in progress") {
+		t.Errorf("stats:\n%s", text)
+	}
+}

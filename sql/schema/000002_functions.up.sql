@@ -4662,6 +4662,10 @@ begin
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
 
+    grant usage on schema agui to pg_monitor;
+    grant select on agui.stats, agui.lag to agui_reader, agui_writer, pg_monitor;
+    grant execute on function agui.lease(), agui.repack_after() to pg_monitor;  -- which agui.lag calls
+
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
     grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
@@ -6213,6 +6217,100 @@ comment on column agui.event.type is 'type of the event, decoded.';
 comment on column agui.event.recorded_at is 'When the event was appended.';
 comment on column agui.event.payload is 'The event, byte for byte.';
 comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
+
+-- sql/views/lag.sql
+create or replace view agui.lag as
+select
+    compaction.runs as runs_to_compact,
+    now() - compaction.since as compaction_lag,
+    repacking.runs as runs_to_repack,
+    now() - repacking.since as repack_lag,
+    progress.runs as running_runs,
+    progress.stale as stale_runs,
+    now() - progress.since as oldest_sign_of_life
+from (
+    select count(*) as runs, min(run.ended_at) as since
+    from agui.run as run
+    where run.log_bytes is null and run.status <> 'running'
+) as compaction
+cross join (
+    select count(*) as runs, min(run.ended_at) as since
+    from agui.run as run
+    where run.repacked_at is null and run.status <> 'running' and run.ended_at <= now() - agui.repack_after()
+) as repacking
+cross join (
+    select
+        count(*) as runs,
+        count(*) filter (where sign.alive_at < now() - agui.lease()) as stale,
+        min(sign.alive_at) as since
+    from agui.run as run
+    cross join lateral (
+        select greatest(run.seen_at, (
+            select batch.recorded_at
+            from agui.batch as batch
+            where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+            order by batch.first_seq desc
+            limit 1
+        )) as alive_at
+    ) as sign
+    where run.status = 'running'
+) as progress;
+
+comment on view agui.lag is
+    'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
+    'alone, and pg_monitor may read it.';
+comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
+comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui.repack_after() and are not repacked yet.';
+comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.running_runs is 'Runs in progress.';
+comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui.lease().';
+comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
+
+-- sql/views/stats.sql
+create or replace view agui.stats as
+with run as (
+    select
+        count(*) as runs,
+        count(*) filter (where status = 'running') as running_runs,
+        count(*) filter (where status = 'finished') as finished_runs,
+        count(*) filter (where status = 'failed') as failed_runs,
+        -- Without those that went on beside it a run's events are adjacent, so until it is compacted this is close.
+        coalesce(sum(coalesce(n, last_seq - first_seq + 1)), 0)::bigint as events,
+        coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
+        count(*) filter (where repacked_at is not null) as repacked_runs
+    from agui.run
+)
+select
+    (select count(*) from agui.thread) as threads,
+    run.runs,
+    run.running_runs,
+    run.finished_runs,
+    run.failed_runs,
+    run.events,
+    run.repacked_runs,
+    run.compacted_log_bytes,
+    pg_total_relation_size('agui.batch') as log_disk_bytes,
+    pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
+    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    (select count(*) from agui.erasure where allowed_at is null) as erased_threads
+from run;
+
+comment on view agui.stats is
+    'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
+    'and pg_monitor may read it.';
+comment on column agui.stats.threads is 'Threads.';
+comment on column agui.stats.runs is 'Runs.';
+comment on column agui.stats.running_runs is 'Runs in progress.';
+comment on column agui.stats.finished_runs is 'Runs that ended with RUN_FINISHED.';
+comment on column agui.stats.failed_runs is 'Runs that ended with RUN_ERROR.';
+comment on column agui.stats.events is 'Events of the runs that have ended.';
+comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
+comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
+comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
+comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
+comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
 
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well,

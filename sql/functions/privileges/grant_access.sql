@@ -22,6 +22,10 @@ begin
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
 
+    grant usage on schema agui to pg_monitor;
+    grant select on agui.stats, agui.lag to agui_reader, agui_writer, pg_monitor;
+    grant execute on function agui.lease(), agui.repack_after() to pg_monitor;  -- which agui.lag calls
+
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
     grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;

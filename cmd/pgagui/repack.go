@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func (p *program) repackCommand() *cobra.Command {
+	var options jobs.RepackOptions
+	var olderThan time.Duration
+	command := &cobra.Command{
+		Use:   "repack",
+		Short: "Join the small batches of ended runs",
+		Long: `Joins the batches of ended runs, of all scopes, into larger ones, which take a fraction of the space. Events, their order and their
+times stay as they are: each transaction reads back what it wrote before it commits. It can be stopped at any time.
+"pgagui compact" does it too, so there is seldom a need to call it.
+
+It takes the rights of the role agui_maintainer. The space is free for other rows after the next vacuum.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if command.Flags().Changed("older-than") {
+				options.OlderThan = &olderThan
+			}
+			if options.MaxRuns < 0 || options.MaxTime < 0 || olderThan < 0 {
+				return &usageError{problem: "--limit, --max-time and --older-than must not be negative", command: command.CommandPath()}
+			}
+			return p.repack(command.Context(), options)
+		},
+	}
+	command.Flags().Var((*age)(&olderThan), "older-than", "only runs that ended so long ago, as in 30m, 12h or 7d;\nwithout it the setting agui.repack_after of the database, or 10m")
+	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long; 0: when all are done")
+	return command
+}
+
+func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error {
+	pool, err := p.connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	line := p.newProgress()
+	options.Progress = func(done jobs.Repacked) {
+		line.show(func() string {
+			return countText(done.Runs, "run") + ", " + batchesText(done.Joined)
+		})
+	}
+	done, failure := jobs.Repack(ctx, pool, options)
+	line.clear()
+	// Also after a failure: what was committed is done.
+	if p.json {
+		err = p.printJSON(done)
+	} else if failure == nil || done.Runs > 0 {
+		_, err = fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s\n",
+			countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration))
+	}
+	if failure != nil {
+		return failure
+	}
+	return err
+}
+
+func batchesText(count int) string {
+	if count == 1 {
+		return "1 batch"
+	}
+	return thousands(int64(count)) + " batches"
+}

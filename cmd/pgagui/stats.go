@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func (p *program) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Show how much there is and what waits for a job",
+		Long: `Shows how much the database holds, of all scopes, and what waits for compaction and repacking: the views agui.stats and agui.lag. It reads
+the runs and nothing of the log, so it may be asked every minute.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.stats(command.Context()) },
+	}
+}
+
+func (p *program) stats(ctx context.Context) error {
+	pool, err := p.connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	stats, err := jobs.ReadStats(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(stats)
+	}
+	waiting := func(runs int64, seconds float64) string {
+		if runs == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%s, the first for %s", countText(runs, "run"), durationText(time.Duration(seconds*float64(time.Second))))
+	}
+	running := thousands(stats.RunningRuns)
+	if stats.RunningRuns > 0 {
+		running += fmt.Sprintf(", %s stale, longest silence %s",
+			thousands(stats.StaleRuns), durationText(time.Duration(stats.OldestSignOfLife*float64(time.Second))))
+	}
+	return p.printTable([][]string{
+		{"threads", thousands(stats.Threads) + fmt.Sprintf(" (%s erased)", thousands(stats.ErasedThreads))},
+		{"runs", fmt.Sprintf("%s: %s finished, %s failed, %s in progress",
+			thousands(stats.Runs), thousands(stats.FinishedRuns), thousands(stats.FailedRuns), thousands(stats.RunningRuns))},
+		{"events", thousands(stats.Events)},
+		{"log on disk", fmt.Sprintf("%s, %s repacked", bytesText(stats.LogDiskBytes), countText(stats.RepackedRuns, "run"))},
+		{"snapshots on disk", bytesText(stats.SnapshotDiskBytes)},
+		{"threads and runs on disk", bytesText(stats.TreeDiskBytes)},
+		{"to compact", waiting(stats.RunsToCompact, stats.CompactionLag)},
+		{"to repack", waiting(stats.RunsToRepack, stats.RepackLag)},
+		{"in progress", running},
+	})
+}

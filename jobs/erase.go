@@ -1,0 +1,104 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// EraseOptions say which threads Erase removes.
+type EraseOptions struct {
+	// OlderThan is how long ago the last event of a thread must have been appended. It must be more than 0.
+	OlderThan time.Duration
+	// Scope is the one whose threads are removed; nil: those of all scopes.
+	Scope *string
+	// Reason is noted in agui.erasure.
+	Reason string
+	// DryRun removes nothing and only says what would be removed.
+	DryRun bool
+	// MaxThreads ends the job after so many threads; 0: when all are gone.
+	MaxThreads int
+	// MaxTime ends the job after so long; 0: when all are gone.
+	MaxTime time.Duration
+	// Each, when set, is called for each thread once it is gone, or with DryRun for each that would go.
+	Each func(ErasedThread)
+}
+
+// ErasedThread is a thread that Erase removed.
+type ErasedThread struct {
+	Scope       string    `json:"scope"`
+	ThreadID    string    `json:"threadId"`
+	LastEventAt time.Time `json:"lastEventAt"`
+	Events      int64     `json:"events"`
+}
+
+// Erased says what Erase did.
+type Erased struct {
+	Threads int   `json:"threads"`
+	Events  int64 `json:"events"`
+	// DryRun reports that nothing was removed.
+	DryRun bool `json:"dryRun"`
+	// Unfinished reports that a limit ended the job.
+	Unfinished bool `json:"unfinished"`
+	// Duration is how long the job took.
+	Duration time.Duration `json:"nanoseconds"`
+}
+
+// Erase removes the threads that have had no event for a time, for good, a transaction each: a thread is there as a whole or not at all.
+// What stays of each is a row in agui.erasure. It takes the rights of agui_maintainer. See also pgagui.Store.Erase, for a single thread.
+func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done Erased, err error) {
+	begin := time.Now()
+	done.DryRun = options.DryRun
+	defer func() { done.Duration = time.Since(begin) }()
+	if options.OlderThan <= 0 {
+		return done, errors.New("erase: OlderThan must be more than 0, or threads that are in use would go")
+	}
+	const page = 100
+	queries := db.New(pool)
+	var reason *string
+	if options.Reason != "" {
+		reason = &options.Reason
+	}
+	var after pgtype.UUID
+	for {
+		threads, err := queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
+			OlderThan: options.OlderThan, Scope: options.Scope, After: after, Page: page,
+		})
+		if err != nil {
+			return done, err
+		}
+		for _, thread := range threads {
+			if options.MaxThreads > 0 && done.Threads >= options.MaxThreads || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime {
+				done.Unfinished = true
+				return done, nil
+			}
+			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastEventAt: thread.LastEventAt, Events: thread.Events}
+			if !options.DryRun {
+				_, err := queries.EraseThread(ctx, db.EraseThreadParams{
+					ThreadKey: thread.ThreadKey, Reason: reason, OlderThan: &options.OlderThan,
+				})
+				if errors.Is(err, pgx.ErrNoRows) {
+					continue // it has news meanwhile
+				}
+				if err != nil {
+					return done, err
+				}
+			}
+			done.Threads++
+			done.Events += erased.Events
+			if options.Each != nil {
+				options.Each(erased)
+			}
+		}
+		if len(threads) < page {
+			return done, nil
+		}
+		after = threads[len(threads)-1].ThreadKey
+	}
+}

@@ -1,0 +1,109 @@
+package jobs_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// A process that is killed at any moment leaves nothing half done and nothing lost, and the next one goes on.
+func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	const kills = 20
+	waiting := map[string]string{
+		"compact": `select count(*) from agui.run where log_bytes is null`,
+		"repack":  `select count(*) from agui.run where repacked_at is null`,
+		"erase":   `select count(*) from agui.thread`,
+	}
+	for job := range killable {
+		t.Run(job, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			store := pgagui.New(pool, nil)
+			logs := map[string]string{} // what each thread's log must be
+			for n := 0; n < kills; n++ {
+				if count(t, pool, waiting[job]) < 20 {
+					for range 40 {
+						thread := fmt.Sprint("t", len(logs))
+						for _, run := range []string{"r1", "r2"} {
+							appendInBatches(t, store, thread, run, "", 3, message("m"+run, 60)...)
+						}
+						logs[thread] = eventLog(t, pool, thread)
+					}
+					if job != "compact" {
+						mustCompact(t, pool, jobs.CompactOptions{})
+					}
+				}
+				killAtRandom(t, url, job)
+
+				for thread, log := range logs {
+					now := eventLog(t, pool, thread)
+					if now == "" && job == "erase" {
+						left := count(t, pool, `select
+							(select count(*) from agui.run where thread_key = agui.thread_key('', $1))
+							+ (select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1))
+							+ (select count(*) from agui.message where thread_key = agui.thread_key('', $1))
+							+ (select count(*) from agui.erasure where thread_key = agui.thread_key('', $1)) * 100`, thread)
+						if left != 100 {
+							t.Errorf("thread %s is gone, but not all of it, or it was not noted: %d", thread, left)
+						}
+					} else if now != log {
+						t.Errorf("the log of thread %s has changed", thread)
+					}
+				}
+				checkSnapshots(t, pool, store)
+				if t.Failed() {
+					t.Fatalf("after %d kills", n+1)
+				}
+			}
+		})
+	}
+}
+
+// killAtRandom starts a process that does a job and kills it after it has done a part, in the middle of the next.
+func killAtRandom(t *testing.T, url, job string) {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), jobToDo+"="+job, jobDatabase+"="+url)
+	process.Stderr = os.Stderr
+	output, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(output)
+	for n := 1 + rand.IntN(5); n > 0 && lines.Scan(); n-- {
+	}
+	time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond) // anywhere in what it is doing
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	process.Wait()
+}
+
+// eventLog is a digest of all events of a thread with their seqs and times; empty when it has none.
+func eventLog(t *testing.T, pool *pgxpool.Pool, threadID string) string {
+	t.Helper()
+	var digest string
+	err := pool.QueryRow(context.Background(), `
+		select coalesce(md5(string_agg(seq || run_id || recorded_at || payload::text, ',' order by seq)), '')
+		from agui.event where thread_key = agui.thread_key('', $1)`, threadID).Scan(&digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}

@@ -1,0 +1,52 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// With both set, the test binary is a process that does one job and prints a line after each thread or run: one to be killed.
+const (
+	jobToDo     = "PGAGUI_TEST_JOB"
+	jobDatabase = "PGAGUI_TEST_JOB_DATABASE"
+)
+
+// killable are the jobs that a process of their own can do.
+var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
+	"compact": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2, Progress: func(jobs.Compacted) { progress() }})
+		return err
+	},
+	"repack": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration), Progress: func(jobs.Repacked) { progress() }})
+		return err
+	},
+	"erase": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Erase(ctx, pool, jobs.EraseOptions{OlderThan: time.Microsecond, Each: func(jobs.ErasedThread) { progress() }})
+		return err
+	},
+}
+
+func TestMain(m *testing.M) {
+	job, known := killable[os.Getenv(jobToDo)]
+	if !known {
+		testdb.Main(m)
+		return
+	}
+	pool, err := pgxpool.New(context.Background(), os.Getenv(jobDatabase))
+	if err == nil {
+		err = job(context.Background(), pool, func() { fmt.Println("done") })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

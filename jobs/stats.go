@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// Stats says how much a database holds and what waits in it: the views agui.stats and agui.lag. It reads the runs, nothing of the
+// log but the last batch of each run in progress.
+type Stats struct {
+	Threads      int64 `json:"threads"`
+	Runs         int64 `json:"runs"`
+	RunningRuns  int64 `json:"runningRuns"`
+	FinishedRuns int64 `json:"finishedRuns"`
+	FailedRuns   int64 `json:"failedRuns"`
+	// Events are those of the runs that have ended.
+	Events       int64 `json:"events"`
+	RepackedRuns int64 `json:"repackedRuns"`
+	// CompactedLogBytes is what the batches of the compacted runs take as stored.
+	CompactedLogBytes int64 `json:"compactedLogBytes"`
+	// Bytes on disk, with indexes and with what waits for vacuum.
+	LogDiskBytes      int64 `json:"logDiskBytes"`
+	SnapshotDiskBytes int64 `json:"snapshotDiskBytes"`
+	TreeDiskBytes     int64 `json:"treeDiskBytes"`
+	// ErasedThreads are those that are not allowed again.
+	ErasedThreads int64 `json:"erasedThreads"`
+
+	RunsToCompact int64 `json:"runsToCompact"`
+	RunsToRepack  int64 `json:"runsToRepack"`
+	// StaleRuns are runs in progress without a sign of life within the lease.
+	StaleRuns int64 `json:"staleRuns"`
+	// How long ago the first run that waits has ended, or the quietest run in progress gave a sign of life, in seconds; 0: none.
+	CompactionLag    float64 `json:"compactionLagSeconds"`
+	RepackLag        float64 `json:"repackLagSeconds"`
+	OldestSignOfLife float64 `json:"oldestSignOfLifeSeconds"`
+}
+
+// ReadStats reads the views agui.stats and agui.lag.
+func ReadStats(ctx context.Context, pool db.DBTX) (Stats, error) {
+	queries := db.New(pool)
+	stats, err := queries.Stats(ctx)
+	if err != nil {
+		return Stats{}, err
+	}
+	lag, err := queries.Lag(ctx)
+	return Stats{
+		Threads: stats.Threads, Runs: stats.Runs, RunningRuns: stats.RunningRuns, FinishedRuns: stats.FinishedRuns,
+		FailedRuns: stats.FailedRuns, Events: stats.Events, RepackedRuns: stats.RepackedRuns,
+		CompactedLogBytes: stats.CompactedLogBytes, LogDiskBytes: stats.LogDiskBytes,
+		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, ErasedThreads: stats.ErasedThreads,
+		RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns,
+		CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
+	}, err
+}

@@ -1,0 +1,43 @@
+create or replace view agui.stats as
+with run as (
+    select
+        count(*) as runs,
+        count(*) filter (where status = 'running') as running_runs,
+        count(*) filter (where status = 'finished') as finished_runs,
+        count(*) filter (where status = 'failed') as failed_runs,
+        -- Without those that went on beside it a run's events are adjacent, so until it is compacted this is close.
+        coalesce(sum(coalesce(n, last_seq - first_seq + 1)), 0)::bigint as events,
+        coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
+        count(*) filter (where repacked_at is not null) as repacked_runs
+    from agui.run
+)
+select
+    (select count(*) from agui.thread) as threads,
+    run.runs,
+    run.running_runs,
+    run.finished_runs,
+    run.failed_runs,
+    run.events,
+    run.repacked_runs,
+    run.compacted_log_bytes,
+    pg_total_relation_size('agui.batch') as log_disk_bytes,
+    pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
+    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    (select count(*) from agui.erasure where allowed_at is null) as erased_threads
+from run;
+
+comment on view agui.stats is
+    'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
+    'and pg_monitor may read it.';
+comment on column agui.stats.threads is 'Threads.';
+comment on column agui.stats.runs is 'Runs.';
+comment on column agui.stats.running_runs is 'Runs in progress.';
+comment on column agui.stats.finished_runs is 'Runs that ended with RUN_FINISHED.';
+comment on column agui.stats.failed_runs is 'Runs that ended with RUN_ERROR.';
+comment on column agui.stats.events is 'Events of the runs that have ended.';
+comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
+comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
+comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
+comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
+comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
