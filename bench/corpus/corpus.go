@@ -1,0 +1,230 @@
+// Package corpus makes the conversations that pgagui is measured with: what an agent streams to its UI, token by token, with
+// reasoning, tool calls, activities and a state that grows.
+//
+// The text is English, from the comments of the installed Go source tree. The same seed and the same Go version give the same
+// bytes.
+package corpus
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+)
+
+// Conversation is a thread with its runs, in the order in which they are appended.
+type Conversation struct {
+	ThreadID string
+	Runs     []Run
+}
+
+// Run holds the events of a run, from RUN_STARTED to RUN_FINISHED or RUN_ERROR.
+type Run struct {
+	RunID       string            `json:"runId"`
+	ParentRunID string            `json:"parentRunId,omitempty"` // empty: the first of its thread
+	Events      []json.RawMessage `json:"events"`
+}
+
+// Events counts the events of a conversation.
+func (c Conversation) Events() int {
+	count := 0
+	for _, run := range c.Runs {
+		count += len(run.Events)
+	}
+	return count
+}
+
+// Bytes is the size of a conversation's events as JSON.
+func (c Conversation) Bytes() int {
+	size := 0
+	for _, run := range c.Runs {
+		for _, event := range run.Events {
+			size += len(event)
+		}
+	}
+	return size
+}
+
+// WriteFile writes a conversation as NDJSON: a run a line, {"threadId","runId","parentRunId","events"}.
+func WriteFile(path string, conversation Conversation) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	buffer := bufio.NewWriter(file)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	for _, run := range conversation.Runs {
+		line := struct {
+			ThreadID string `json:"threadId"`
+			Run
+		}{conversation.ThreadID, run}
+		if err := encoder.Encode(line); err != nil {
+			return err
+		}
+	}
+	return buffer.Flush()
+}
+
+// Corpus makes conversations.
+type Corpus struct {
+	paragraphs []string
+}
+
+// Open collects the text. It needs the go command and the source tree that came with it.
+func Open(ctx context.Context) (*Corpus, error) {
+	paragraphs, err := collectParagraphs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Corpus{paragraphs: paragraphs}, nil
+}
+
+// Bytes a token has on average.
+const tokenSize = 4
+
+// Everyday is an ordinary chat: answers, half of them after a tool call, some reasoning, some changes of a small state, now and then
+// an activity. A run has about 320 events of about 150 bytes.
+func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
+	w := c.writer(seed, tokenSize)
+	for number := range runs {
+		w.begin("")
+		if number == 0 {
+			w.stateSnapshot()
+		}
+		w.step("model", func() {
+			if w.chance(40) {
+				w.reasoning(200 + w.IntN(300))
+			}
+			for range w.IntN(3) {
+				w.toolCall(40+w.IntN(80), 200+w.IntN(400))
+			}
+			if w.chance(20) {
+				w.activity(4)
+			}
+			if w.chance(40) {
+				w.changeState(1, 2)
+			}
+			w.answer(700 + w.IntN(800))
+		})
+		w.finish()
+	}
+	return w.conversation
+}
+
+// AllTypes has every type of event of the protocol in each few runs. The state has about 15 KB, and a snapshot of it opens each run.
+// A run has about 320 events.
+func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
+	const stateSize = 15_000
+	w := c.writer(seed, tokenSize)
+	w.fillState(stateSize)
+	for number := range runs {
+		w.begin("")
+		w.stateSnapshot()
+		w.step("plan", func() {
+			w.encryptedValue(w.reasoning(250))
+			w.activity(5)
+			w.emit("CUSTOM", "name", "progress", "value", map[string]any{"percent": 10 * (number % 10)})
+		})
+		w.step("work", func() {
+			w.toolCall(80, 400)
+			w.toolCallInChunks(60, 200)
+			w.changeState(0, 14)
+			if number%3 == 0 {
+				w.subagent(150, number%6 == 0)
+			}
+			w.emit("RAW", "event", map[string]any{"provider": "model", "usage": map[string]int{"output_tokens": w.IntN(900)}}, "source", "model")
+		})
+		w.reasoningInChunks(80)
+		w.answerInChunks(80)
+		w.answer(630)
+		if number%4 == 3 {
+			w.messagesSnapshot()
+		}
+		if number%10 == 9 {
+			w.fail()
+		} else {
+			w.finish()
+		}
+	}
+	return w.conversation
+}
+
+// Growing is one long thread of 290 runs and 92,000 events. A snapshot of the state opens each run, as agent servers do; deltas let it
+// grow to 400 KB.
+func (c *Corpus) Growing(seed uint64) Conversation { return c.growing(seed, 290, 400_000) }
+
+func (c *Corpus) growing(seed uint64, runs, stateSize int) Conversation {
+	w := c.writer(seed, tokenSize)
+	for number := range runs {
+		w.begin("")
+		w.stateSnapshot()
+		w.step("model", func() {
+			w.reasoning(250)
+			w.toolCall(60, 300)
+			w.changeState(0, 12)
+			w.growState(stateSize * (number + 1) / runs)
+			w.answer(1000)
+		})
+		w.finish()
+	}
+	return w.conversation
+}
+
+// Fifty is a thread of 50 runs whose reasoning and answers have so many characters in all, with so many in each event.
+// Fifty(seed, 67_000, 4) has 16,000 events, a token each.
+func (c *Corpus) Fifty(seed uint64, characters, perEvent int) Conversation {
+	const runs = 50
+	w := c.writer(seed, perEvent)
+	for number := range runs {
+		w.begin("")
+		if number == 0 {
+			w.stateSnapshot()
+		}
+		w.step("model", func() {
+			w.reasoning(characters / runs / 5)
+			w.toolCall(40, 300)
+			w.changeState(1, 1)
+			w.answer(characters / runs * 4 / 5)
+		})
+		w.finish()
+	}
+	return w.conversation
+}
+
+// DeltaState is a growing thread whose state comes in deltas only.
+func (c *Corpus) DeltaState(seed uint64, runs int) Conversation {
+	w := c.writer(seed, tokenSize)
+	for number := range runs {
+		w.begin("")
+		if number == 0 {
+			w.firstState()
+		}
+		w.answer(200)
+		w.changeState(4, 12)
+		w.finish()
+	}
+	return w.conversation
+}
+
+// Regenerated is a thread with an answer that was asked for again and again: all runs but the first are children of the first. The
+// state has about 200 KB; each run changes it a little.
+func (c *Corpus) Regenerated(seed uint64, branches int) Conversation {
+	const stateSize = 200_000
+	w := c.writer(seed, tokenSize)
+	w.fillState(stateSize)
+	w.begin("")
+	w.stateSnapshot()
+	w.answer(600)
+	w.finish()
+	root := w.conversation.Runs[0].RunID
+	for range branches {
+		w.begin(root)
+		w.answer(250)
+		w.emit("STATE_DELTA", "delta", []operation{{"replace", "/steps", w.IntN(1000)}})
+		w.finish()
+	}
+	return w.conversation
+}
