@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // AppendOption changes what Append does.
@@ -48,7 +49,7 @@ func (s *Store) Abandon(ctx context.Context, threadID, runID, reason string) (in
 	return seq, refusal(err)
 }
 
-func jsonArray(elements []json.RawMessage) json.RawMessage {
+func jsonArray(elements []json.RawMessage) rawjson.Text {
 	size := 2
 	for _, element := range elements {
 		size += len(element) + 1

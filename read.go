@@ -70,7 +70,7 @@ func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored,
 	if err != nil {
 		return nil, refusal(err)
 	}
-	restored := &Restored{Document: document}
+	restored := &Restored{Document: json.RawMessage(document)}
 	if err := json.Unmarshal(document, restored); err != nil {
 		return nil, fmt.Errorf("restore thread %q: %w", threadID, err)
 	}
@@ -87,7 +87,7 @@ func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message
 	}
 	messages := make([]Message, len(rows))
 	for i, row := range rows {
-		messages[i] = Message{ID: row.MessageID, Role: row.Role, Body: row.Message}
+		messages[i] = Message{ID: row.MessageID, Role: row.Role, Body: json.RawMessage(row.Message)}
 	}
 	return messages, nil
 }
@@ -97,7 +97,7 @@ func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMess
 	state, err := s.queries.State(ctx, db.StateParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
 	})
-	return state, refusal(err)
+	return json.RawMessage(state), refusal(err)
 }
 
 // Interrupts returns the interrupts that waited for an answer at a point of a thread, as a JSON array.
@@ -106,7 +106,7 @@ func (s *Store) Interrupts(ctx context.Context, threadID string, at At) (json.Ra
 	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
 	})
-	return interrupts, refusal(err)
+	return json.RawMessage(interrupts), refusal(err)
 }
 
 // Events yields the events behind afterSeq, in order: those of a run or, when runID is empty, of the whole lineage of the head.
@@ -181,10 +181,17 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 // in the shape compaction.SnapshotShape from the nearest snapshot, in compaction.StreamShape the lineage's events, compacted.
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrUnknownShape.
 func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compaction.Shape) ([]json.RawMessage, error) {
-	events, err := s.queries.Replay(ctx, db.ReplayParams{
+	rows, err := s.queries.Replay(ctx, db.ReplayParams{
 		ThreadID: threadID, RunID: orNull(runID), Shape: string(shape), Scope: s.scope,
 	})
-	return events, refusal(err)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	events := make([]json.RawMessage, len(rows))
+	for i, event := range rows {
+		events[i] = json.RawMessage(event)
+	}
+	return events, nil
 }
 
 // Verify checks a thread: seqs, batches, runs, and every snapshot against a fold of the raw log. No problem means that all is

@@ -7,7 +7,8 @@ package db
 
 import (
 	"context"
-	"encoding/json"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const abandon = `-- name: Abandon :one
@@ -42,7 +43,7 @@ select agui.append(
 type AppendEventsParams struct {
 	ThreadID string
 	RunID    string
-	Events   json.RawMessage
+	Events   rawjson.Text
 	AfterSeq *int64
 	Scope    string
 	Parallel bool

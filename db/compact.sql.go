@@ -7,9 +7,9 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const batchesBetween = `-- name: BatchesBetween :many
@@ -36,7 +36,7 @@ type BatchesBetweenRow struct {
 	FirstSeq    int64
 	N           int32
 	RunNo       int32
-	Events      json.RawMessage
+	Events      rawjson.Text
 	StoredBytes int64
 }
 
@@ -214,9 +214,9 @@ type InsertSnapshotParams struct {
 	ThroughSeq int64
 	Lows       []int32
 	Highs      []int32
-	State      json.RawMessage
-	Interrupts json.RawMessage
-	Lanes      json.RawMessage
+	State      rawjson.Text
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
 }
 
 func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
@@ -406,9 +406,9 @@ type SnapshotAtParams struct {
 
 type SnapshotAtRow struct {
 	ThroughSeq int64
-	State      json.RawMessage
-	Interrupts json.RawMessage
-	Lanes      json.RawMessage
+	State      rawjson.Text
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
 }
 
 func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (SnapshotAtRow, error) {
@@ -441,7 +441,7 @@ type SnapshotMessagesParams struct {
 
 type SnapshotMessagesRow struct {
 	MessageNo int32
-	Body      json.RawMessage
+	Body      rawjson.Text
 }
 
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {

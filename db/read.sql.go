@@ -7,8 +7,9 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const batches = `-- name: Batches :many
@@ -39,7 +40,7 @@ type BatchesRow struct {
 	FirstSeq   int64
 	N          int32
 	RecordedAt time.Time
-	Events     json.RawMessage
+	Events     rawjson.Text
 	EarlierUs  []int32
 }
 
@@ -87,14 +88,14 @@ type InterruptsParams struct {
 	Scope    string
 }
 
-func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (json.RawMessage, error) {
+func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (rawjson.Text, error) {
 	row := q.db.QueryRow(ctx, interrupts,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
 		arg.Scope,
 	)
-	var interrupts json.RawMessage
+	var interrupts rawjson.Text
 	err := row.Scan(&interrupts)
 	return interrupts, err
 }
@@ -117,7 +118,7 @@ type MessagesParams struct {
 type MessagesRow struct {
 	MessageID string
 	Role      string
-	Message   json.RawMessage
+	Message   rawjson.Text
 }
 
 func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesRow, error) {
@@ -157,7 +158,7 @@ type ReplayParams struct {
 	Scope    string
 }
 
-func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]json.RawMessage, error) {
+func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]rawjson.Text, error) {
 	rows, err := q.db.Query(ctx, replay,
 		arg.ThreadID,
 		arg.RunID,
@@ -168,9 +169,9 @@ func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]json.RawMessa
 		return nil, err
 	}
 	defer rows.Close()
-	var items []json.RawMessage
+	var items []rawjson.Text
 	for rows.Next() {
-		var event json.RawMessage
+		var event rawjson.Text
 		if err := rows.Scan(&event); err != nil {
 			return nil, err
 		}
@@ -193,14 +194,14 @@ type RestoreParams struct {
 	Scope    string
 }
 
-func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (json.RawMessage, error) {
+func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (rawjson.Text, error) {
 	row := q.db.QueryRow(ctx, restore,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
 		arg.Scope,
 	)
-	var restored json.RawMessage
+	var restored rawjson.Text
 	err := row.Scan(&restored)
 	return restored, err
 }
@@ -216,14 +217,14 @@ type StateParams struct {
 	Scope    string
 }
 
-func (q *Queries) State(ctx context.Context, arg StateParams) (json.RawMessage, error) {
+func (q *Queries) State(ctx context.Context, arg StateParams) (rawjson.Text, error) {
 	row := q.db.QueryRow(ctx, state,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
 		arg.Scope,
 	)
-	var state json.RawMessage
+	var state rawjson.Text
 	err := row.Scan(&state)
 	return state, err
 }

@@ -2,12 +2,14 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // threadCompaction compacts runs of one thread in one transaction, which holds the thread's row.
@@ -153,9 +155,11 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 	if err != nil {
 		return nil, 0, err
 	}
-	snapshot := compaction.Snapshot{State: stored.State, Interrupts: stored.Interrupts, Lanes: stored.Lanes}
+	snapshot := compaction.Snapshot{
+		State: json.RawMessage(stored.State), Interrupts: json.RawMessage(stored.Interrupts), Lanes: json.RawMessage(stored.Lanes),
+	}
 	for _, message := range messages {
-		snapshot.Messages = append(snapshot.Messages, compaction.StoredMessage{Version: message.MessageNo, Body: message.Body})
+		snapshot.Messages = append(snapshot.Messages, compaction.StoredMessage{Version: message.MessageNo, Body: json.RawMessage(message.Body)})
 	}
 	fold, err = compaction.Resume(snapshot)
 	if err != nil {
@@ -249,7 +253,7 @@ func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fo
 	added := db.InsertMessagesParams{ThreadKey: t.key}
 	snapshot := db.InsertSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
-		State: fold.State(), Interrupts: fold.Interrupts(), Lanes: fold.Lanes(),
+		State: rawjson.Text(fold.State()), Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
 	for _, message := range fold.Messages() {
 		if message.Version == 0 {
