@@ -167,28 +167,23 @@ const insertMessages = `-- name: InsertMessages :exec
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     $1::uuid,
-    unnest($2::int[]),
-    nullif(unnest($3::text[]), ''),
-    nullif(unnest($4::text[]), ''),
-    unnest($5::text[])::json
+    added.message_no,
+    agui.json_string_text((guarded.body -> 'id')::text),
+    agui.json_string_text((guarded.body -> 'role')::text),
+    added.body::json
+from (select unnest($2::int[]) as message_no, unnest($3::text[]) as body) as added
+cross join lateral (select agui.json_guard(added.body)::json as body) as guarded
 `
 
 type InsertMessagesParams struct {
 	ThreadKey  pgtype.UUID
 	MessageNos []int32
-	MessageIds []string
-	Roles      []string
 	Bodies     []string
 }
 
+// The database decodes id and role: it says how, where they hold what text cannot.
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
-	_, err := q.db.Exec(ctx, insertMessages,
-		arg.ThreadKey,
-		arg.MessageNos,
-		arg.MessageIds,
-		arg.Roles,
-		arg.Bodies,
-	)
+	_, err := q.db.Exec(ctx, insertMessages, arg.ThreadKey, arg.MessageNos, arg.Bodies)
 	return err
 }
 
@@ -253,7 +248,7 @@ with recursive ancestor as (
     select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
     from ancestor
     join agui.run as parent
-        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
     where ancestor.run_no <> $3::int
 )
 select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq

@@ -147,7 +147,8 @@ func TestRestoreIsTheSameBeforeAndAfterCompaction(t *testing.T) {
 			store := pgagui.New(pool, nil)
 			appendRun(t, store, "t", "a", "", append(message("m1", 40), `{"type":"STATE_SNAPSHOT","snapshot":{"n":1.50,"list":["x"]}}`)...)
 			appendRun(t, store, "t", "b", "a", append(message("m2", 40), `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/-","value":"y"}]}`)...)
-			appendRun(t, store, "t", "c", "a", `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m3","role":"user","content":"again\u0000 \ud83d"}]}`)
+			appendRun(t, store, "t", "c", "a", `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m3","role":"user","content":"again\u0000 \ud83d"},
+				{"id":"","role":"user","content":"no name"},{"id":"\u0000 \ud83d","role":"\\","content":"a name that is no text"}]}`)
 			appendRun(t, store, "t", "d", "b", append(message("m1", 3), `{"type":"TOOL_CALL_START","toolCallId":"call","toolCallName":"f","parentMessageId":"m2"}`,
 				`{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"{\"a\":"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"1}"}`)...)
 			before := map[string]string{}

@@ -260,8 +260,6 @@ func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fo
 			t.lastNumber++
 			message.Version = t.lastNumber
 			added.MessageNos = append(added.MessageNos, message.Version)
-			added.MessageIds = append(added.MessageIds, message.ID())
-			added.Roles = append(added.Roles, message.Role())
 			added.Bodies = append(added.Bodies, string(message.Body()))
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.

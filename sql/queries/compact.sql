@@ -68,7 +68,7 @@ with recursive ancestor as (
     select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
     from ancestor
     join agui.run as parent
-        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
     where ancestor.run_no <> @base_no::int
 )
 select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
@@ -88,13 +88,16 @@ order by batch.first_seq
 limit @page::int;
 
 -- name: InsertMessages :exec
+-- The database decodes id and role: it says how, where they hold what text cannot.
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     @thread_key::uuid,
-    unnest(@message_nos::int[]),
-    nullif(unnest(@message_ids::text[]), ''),
-    nullif(unnest(@roles::text[]), ''),
-    unnest(@bodies::text[])::json;
+    added.message_no,
+    agui.json_string_text((guarded.body -> 'id')::text),
+    agui.json_string_text((guarded.body -> 'role')::text),
+    added.body::json
+from (select unnest(@message_nos::int[]) as message_no, unnest(@bodies::text[]) as body) as added
+cross join lateral (select agui.json_guard(added.body)::json as body) as guarded;
 
 -- name: InsertSnapshot :exec
 insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
