@@ -17,7 +17,7 @@ as $$
         select parent.thread_key, parent.run_no, parent.parent_no, snapshot.run_no is not null
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         left join agui.snapshot as snapshot
             on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
                 and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)

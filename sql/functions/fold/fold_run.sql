@@ -20,7 +20,7 @@ begin
         select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         where ancestor.run_no is distinct from base_no
     )
     select

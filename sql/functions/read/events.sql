@@ -21,7 +21,7 @@ begin
             select parent.*
             from ancestor
             join agui.run as parent
-                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
             where events.run_id is null and ancestor.first_seq > after_seq + 1
         )
         select * from ancestor order by ancestor.run_no

@@ -13,7 +13,7 @@ as $$
         select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         where parent.run_no is distinct from base_no
     )
     select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor

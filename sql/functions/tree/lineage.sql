@@ -16,7 +16,7 @@ begin
         select parent.*
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
     )
     select
         (row_number() over root_first)::int,
