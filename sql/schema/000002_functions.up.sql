@@ -2119,7 +2119,7 @@ as $$
         select parent.thread_key, parent.run_no, parent.parent_no, snapshot.run_no is not null
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         left join agui.snapshot as snapshot
             on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
                 and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
@@ -3346,7 +3346,7 @@ begin
         select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         where ancestor.run_no is distinct from base_no
     )
     select
@@ -3765,28 +3765,37 @@ comment on function agui.log_change(boolean) is
 
 revoke execute on function agui.log_change(boolean) from public;
 
+-- sql/functions/json/json_to_jsonb.sql
+create or replace function agui.json_to_jsonb(document text)
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
+end
+$function$;
+
+comment on function agui.json_to_jsonb(text) is
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
+    'back.';
+
+revoke execute on function agui.json_to_jsonb(text) from public;
+
 -- sql/functions/json/json_equal.sql
 create or replace function agui.json_equal(a text, b text)
 returns boolean
-language plpgsql
+language sql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if a is not distinct from b then
-        return true;
-    end if;
-    return agui.json_guard(a)::jsonb is not distinct from agui.json_guard(b)::jsonb;
-exception
-    -- A number that jsonb cannot hold, such as 1e400000: such documents are equal only when they are spelled alike.
-    when numeric_value_out_of_range or program_limit_exceeded then
-        return false;
-end
-$$;
+return a is not distinct from b or agui.json_to_jsonb(a) is not distinct from agui.json_to_jsonb(b);
 
 comment on function agui.json_equal(text, text) is
-    'Whether two JSON texts say the same: white space, the order of keys and the spelling of numbers and strings do not count.';
+    'Whether two JSON texts say the same: white space, the order of keys and the spelling of strings and numbers do not count, but for '
+    'numbers beyond the range of a double, which are equal only when they are spelled alike.';
 
 revoke execute on function agui.json_equal(text, text) from public;
 
@@ -4604,26 +4613,6 @@ comment on function agui.json_string_token(text) is
 
 revoke execute on function agui.json_string_token(text) from public;
 
--- sql/functions/json/json_to_jsonb.sql
-create or replace function agui.json_to_jsonb(document text)
-returns jsonb
-language plpgsql
-immutable
-strict
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-begin
-    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
-end
-$function$;
-
-comment on function agui.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
-    'back.';
-
-revoke execute on function agui.json_to_jsonb(text) from public;
-
 -- sql/functions/json/json_unguard.sql
 create or replace function agui.json_unguard(document text)
 returns text
@@ -4747,7 +4736,7 @@ begin
             select parent.*
             from ancestor
             join agui.run as parent
-                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
             where events.run_id is null and ancestor.first_seq > after_seq + 1
         )
         select * from ancestor order by ancestor.run_no
@@ -5472,7 +5461,7 @@ as $$
         select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
         where parent.run_no is distinct from base_no
     )
     select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor
@@ -5889,7 +5878,7 @@ begin
         select parent.*
         from ancestor
         join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
     )
     select
         (row_number() over root_first)::int,
