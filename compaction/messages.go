@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -140,7 +141,7 @@ func (f *Fold) snapshotMessages(e *event) {
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
 func (m *Message) says(other *Message) bool {
-	return equal(m.content(), other.content(), sameNumberText)
+	return bytes.Equal(m.Body(), other.Body()) || equal(m.content(), other.content(), sameNumberText)
 }
 
 func (m *Message) content() value {

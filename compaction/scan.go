@@ -159,20 +159,20 @@ func memberOf(object []byte, name string) (found []byte) {
 // here, so that the text of a fold does not depend on which parts of it were looked at.
 func compacted(value []byte) []byte {
 	compact := make([]byte, 0, len(value))
+	from := 0 // of what is not copied yet
 	for at := 0; at < len(value); {
 		switch value[at] {
 		case ' ', '\n', '\t', '\r':
-			at++
+			compact = append(compact, value[from:at]...)
+			at = skipSpace(value, at)
+			from = at
 		case '"':
-			end, _ := skipString(value, at)
-			compact = append(compact, value[at:end]...)
-			at = end
+			at, _ = skipString(value, at)
 		default:
-			compact = append(compact, value[at])
 			at++
 		}
 	}
-	return compact
+	return append(compact, value[from:]...)
 }
 
 func skipSpace(text []byte, at int) int {

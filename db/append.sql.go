@@ -11,7 +11,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-const abandon = `-- name: Abandon :one
+const Abandon = `-- name: Abandon :one
 select agui.abandon($1::text, $2::text, $3::text, $4::text)::bigint as last_seq
 `
 
@@ -23,7 +23,7 @@ type AbandonParams struct {
 }
 
 func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error) {
-	row := q.db.QueryRow(ctx, abandon,
+	row := q.db.QueryRow(ctx, Abandon,
 		arg.ThreadID,
 		arg.RunID,
 		arg.Reason,
@@ -34,7 +34,7 @@ func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error)
 	return last_seq, err
 }
 
-const appendEvents = `-- name: AppendEvents :one
+const AppendEvents = `-- name: AppendEvents :one
 select agui.append(
     $1::text, $2::text, $3::json, $4::bigint, $5::text, $6::boolean
 )::bigint as last_seq
@@ -50,7 +50,7 @@ type AppendEventsParams struct {
 }
 
 func (q *Queries) AppendEvents(ctx context.Context, arg AppendEventsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, appendEvents,
+	row := q.db.QueryRow(ctx, AppendEvents,
 		arg.ThreadID,
 		arg.RunID,
 		arg.Events,

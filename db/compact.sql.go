@@ -12,7 +12,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-const batchesBetween = `-- name: BatchesBetween :many
+const BatchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
     agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
@@ -40,9 +40,10 @@ type BatchesBetweenRow struct {
 	StoredBytes int64
 }
 
-// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored.
+// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. The job takes the text of this
+// query alone and reads the rows as they come.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
-	rows, err := q.db.Query(ctx, batchesBetween,
+	rows, err := q.db.Query(ctx, BatchesBetween,
 		arg.ThreadKey,
 		arg.FromSeq,
 		arg.ThroughSeq,
@@ -73,7 +74,7 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 	return items, nil
 }
 
-const claimThread = `-- name: ClaimThread :one
+const ClaimThread = `-- name: ClaimThread :one
 select run.thread_key
 from agui.run as run
 join agui.thread as thread on thread.thread_key = run.thread_key
@@ -88,33 +89,33 @@ for no key update of thread skip locked
 // Claims a thread that has runs to compact. Threads that another compactor holds, or that failed before, are passed over.
 // One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better.
 func (q *Queries) ClaimThread(ctx context.Context, failed []pgtype.UUID) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, claimThread, failed)
+	row := q.db.QueryRow(ctx, ClaimThread, failed)
 	var thread_key pgtype.UUID
 	err := row.Scan(&thread_key)
 	return thread_key, err
 }
 
-const compactRunning = `-- name: CompactRunning :exec
+const CompactRunning = `-- name: CompactRunning :exec
 call agui.compact_running($1::int)
 `
 
 func (q *Queries) CompactRunning(ctx context.Context, everyEvents int32) error {
-	_, err := q.db.Exec(ctx, compactRunning, everyEvents)
+	_, err := q.db.Exec(ctx, CompactRunning, everyEvents)
 	return err
 }
 
-const countRunsToCompact = `-- name: CountRunsToCompact :one
+const CountRunsToCompact = `-- name: CountRunsToCompact :one
 select count(*) from agui.run where run.log_bytes is null and run.status <> 'running'
 `
 
 func (q *Queries) CountRunsToCompact(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, countRunsToCompact)
+	row := q.db.QueryRow(ctx, CountRunsToCompact)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
 }
 
-const dropNeedlessSnapshot = `-- name: DropNeedlessSnapshot :one
+const DropNeedlessSnapshot = `-- name: DropNeedlessSnapshot :one
 select agui.drop_needless_snapshot($1::uuid, $2::int)::boolean as dropped
 `
 
@@ -124,13 +125,13 @@ type DropNeedlessSnapshotParams struct {
 }
 
 func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnapshotParams) (bool, error) {
-	row := q.db.QueryRow(ctx, dropNeedlessSnapshot, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, DropNeedlessSnapshot, arg.ThreadKey, arg.RunNo)
 	var dropped bool
 	err := row.Scan(&dropped)
 	return dropped, err
 }
 
-const dropSnapshots = `-- name: DropSnapshots :exec
+const DropSnapshots = `-- name: DropSnapshots :exec
 select agui.drop_snapshot(snapshot.thread_key, snapshot.run_no)
 from agui.snapshot
 where snapshot.thread_key = $1::uuid and snapshot.run_no = any ($2::int[])
@@ -143,11 +144,11 @@ type DropSnapshotsParams struct {
 
 // Drops the snapshots that runs were given while they were in progress.
 func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) error {
-	_, err := q.db.Exec(ctx, dropSnapshots, arg.ThreadKey, arg.RunNos)
+	_, err := q.db.Exec(ctx, DropSnapshots, arg.ThreadKey, arg.RunNos)
 	return err
 }
 
-const foldBase = `-- name: FoldBase :one
+const FoldBase = `-- name: FoldBase :one
 select coalesce(agui.fold_base($1::uuid, $2::int), 0)::int as run_no
 `
 
@@ -157,13 +158,13 @@ type FoldBaseParams struct {
 }
 
 func (q *Queries) FoldBase(ctx context.Context, arg FoldBaseParams) (int32, error) {
-	row := q.db.QueryRow(ctx, foldBase, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, FoldBase, arg.ThreadKey, arg.RunNo)
 	var run_no int32
 	err := row.Scan(&run_no)
 	return run_no, err
 }
 
-const insertMessages = `-- name: InsertMessages :exec
+const InsertMessages = `-- name: InsertMessages :exec
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     $1::uuid,
@@ -183,11 +184,11 @@ type InsertMessagesParams struct {
 
 // The database decodes id and role: it says how, where they hold what text cannot.
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
-	_, err := q.db.Exec(ctx, insertMessages, arg.ThreadKey, arg.MessageNos, arg.Bodies)
+	_, err := q.db.Exec(ctx, InsertMessages, arg.ThreadKey, arg.MessageNos, arg.Bodies)
 	return err
 }
 
-const insertSnapshot = `-- name: InsertSnapshot :exec
+const InsertSnapshot = `-- name: InsertSnapshot :exec
 insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
 select
     $1::uuid, $2::int, $3::bigint,
@@ -215,7 +216,7 @@ type InsertSnapshotParams struct {
 }
 
 func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
-	_, err := q.db.Exec(ctx, insertSnapshot,
+	_, err := q.db.Exec(ctx, InsertSnapshot,
 		arg.ThreadKey,
 		arg.RunNo,
 		arg.ThroughSeq,
@@ -228,18 +229,18 @@ func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) 
 	return err
 }
 
-const lastMessageNo = `-- name: LastMessageNo :one
+const LastMessageNo = `-- name: LastMessageNo :one
 select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = $1::uuid
 `
 
 func (q *Queries) LastMessageNo(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, lastMessageNo, threadKey)
+	row := q.db.QueryRow(ctx, LastMessageNo, threadKey)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err
 }
 
-const lineageBehind = `-- name: LineageBehind :many
+const LineageBehind = `-- name: LineageBehind :many
 with recursive ancestor as (
     select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
     from agui.run
@@ -270,7 +271,7 @@ type LineageBehindRow struct {
 
 // The runs of a lineage from behind the run base_no (0: from the root) to the run run_no, root first.
 func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([]LineageBehindRow, error) {
-	rows, err := q.db.Query(ctx, lineageBehind, arg.ThreadKey, arg.RunNo, arg.BaseNo)
+	rows, err := q.db.Query(ctx, LineageBehind, arg.ThreadKey, arg.RunNo, arg.BaseNo)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +290,7 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 	return items, nil
 }
 
-const logBytesSince = `-- name: LogBytesSince :one
+const LogBytesSince = `-- name: LogBytesSince :one
 select agui.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
 `
 
@@ -300,13 +301,13 @@ type LogBytesSinceParams struct {
 }
 
 func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (int64, error) {
-	row := q.db.QueryRow(ctx, logBytesSince, arg.ThreadKey, arg.RunNo, arg.BaseNo)
+	row := q.db.QueryRow(ctx, LogBytesSince, arg.ThreadKey, arg.RunNo, arg.BaseNo)
 	var log_bytes int64
 	err := row.Scan(&log_bytes)
 	return log_bytes, err
 }
 
-const markCompacted = `-- name: MarkCompacted :exec
+const MarkCompacted = `-- name: MarkCompacted :exec
 update agui.run
 set n = compacted.n, log_bytes = compacted.log_bytes
 from (
@@ -323,7 +324,7 @@ type MarkCompactedParams struct {
 }
 
 func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) error {
-	_, err := q.db.Exec(ctx, markCompacted,
+	_, err := q.db.Exec(ctx, MarkCompacted,
 		arg.ThreadKey,
 		arg.RunNos,
 		arg.Ns,
@@ -332,18 +333,18 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 	return err
 }
 
-const previousTip = `-- name: PreviousTip :one
+const PreviousTip = `-- name: PreviousTip :one
 select coalesce(agui.previous_tip($1::uuid), 0)::int as run_no
 `
 
 func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, previousTip, threadKey)
+	row := q.db.QueryRow(ctx, PreviousTip, threadKey)
 	var run_no int32
 	err := row.Scan(&run_no)
 	return run_no, err
 }
 
-const runsToCompact = `-- name: RunsToCompact :many
+const RunsToCompact = `-- name: RunsToCompact :many
 select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
 from agui.run
 where run.thread_key = $1::uuid and run.log_bytes is null and run.status <> 'running'
@@ -364,7 +365,7 @@ type RunsToCompactRow struct {
 }
 
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
-	rows, err := q.db.Query(ctx, runsToCompact, arg.ThreadKey, arg.MaxRuns)
+	rows, err := q.db.Query(ctx, RunsToCompact, arg.ThreadKey, arg.MaxRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +389,7 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 	return items, nil
 }
 
-const snapshotAt = `-- name: SnapshotAt :one
+const SnapshotAt = `-- name: SnapshotAt :one
 select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
@@ -407,7 +408,7 @@ type SnapshotAtRow struct {
 }
 
 func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (SnapshotAtRow, error) {
-	row := q.db.QueryRow(ctx, snapshotAt, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, SnapshotAt, arg.ThreadKey, arg.RunNo)
 	var i SnapshotAtRow
 	err := row.Scan(
 		&i.ThroughSeq,
@@ -418,7 +419,7 @@ func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (Snapsho
 	return i, err
 }
 
-const snapshotMessages = `-- name: SnapshotMessages :many
+const SnapshotMessages = `-- name: SnapshotMessages :many
 select message.message_no, message.body
 from agui.snapshot
 cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
@@ -440,7 +441,7 @@ type SnapshotMessagesRow struct {
 }
 
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {
-	rows, err := q.db.Query(ctx, snapshotMessages, arg.ThreadKey, arg.RunNo)
+	rows, err := q.db.Query(ctx, SnapshotMessages, arg.ThreadKey, arg.RunNo)
 	if err != nil {
 		return nil, err
 	}
@@ -459,13 +460,13 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 	return items, nil
 }
 
-const tip = `-- name: Tip :one
+const Tip = `-- name: Tip :one
 select max(run.run_no)::int from agui.run where run.thread_key = $1::uuid and run.status <> 'running'
 `
 
 // The youngest run that has ended; its snapshot is always kept.
 func (q *Queries) Tip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, tip, threadKey)
+	row := q.db.QueryRow(ctx, Tip, threadKey)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const allow = `-- name: Allow :one
+const Allow = `-- name: Allow :one
 select agui.allow($1::text, $2::text)::boolean as was_refused
 `
 
@@ -22,13 +22,13 @@ type AllowParams struct {
 }
 
 func (q *Queries) Allow(ctx context.Context, arg AllowParams) (bool, error) {
-	row := q.db.QueryRow(ctx, allow, arg.ThreadID, arg.Scope)
+	row := q.db.QueryRow(ctx, Allow, arg.ThreadID, arg.Scope)
 	var was_refused bool
 	err := row.Scan(&was_refused)
 	return was_refused, err
 }
 
-const erase = `-- name: Erase :one
+const Erase = `-- name: Erase :one
 select (erasure).scope::text as scope, (erasure).thread_id::text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase($1::text, $2::text, $3::text) as erasure
 `
@@ -47,7 +47,7 @@ type EraseRow struct {
 }
 
 func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) {
-	row := q.db.QueryRow(ctx, erase, arg.ThreadID, arg.Scope, arg.Reason)
+	row := q.db.QueryRow(ctx, Erase, arg.ThreadID, arg.Scope, arg.Reason)
 	var i EraseRow
 	err := row.Scan(
 		&i.Scope,
@@ -58,7 +58,7 @@ func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) 
 	return i, err
 }
 
-const eraseThread = `-- name: EraseThread :one
+const EraseThread = `-- name: EraseThread :one
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase_thread($1::uuid, $2::text, $3::interval) as erasure
 where (erasure).thread_key is not null
@@ -77,13 +77,13 @@ type EraseThreadRow struct {
 
 // No row: the thread is gone, or has news.
 func (q *Queries) EraseThread(ctx context.Context, arg EraseThreadParams) (EraseThreadRow, error) {
-	row := q.db.QueryRow(ctx, eraseThread, arg.ThreadKey, arg.Reason, arg.OlderThan)
+	row := q.db.QueryRow(ctx, EraseThread, arg.ThreadKey, arg.Reason, arg.OlderThan)
 	var i EraseThreadRow
 	err := row.Scan(&i.Runs, &i.Events)
 	return i, err
 }
 
-const threadsWithoutNews = `-- name: ThreadsWithoutNews :many
+const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
     (thread).last_event_at::timestamptz as last_event_at, (thread).events::bigint as events
@@ -107,7 +107,7 @@ type ThreadsWithoutNewsRow struct {
 }
 
 func (q *Queries) ThreadsWithoutNews(ctx context.Context, arg ThreadsWithoutNewsParams) ([]ThreadsWithoutNewsRow, error) {
-	rows, err := q.db.Query(ctx, threadsWithoutNews,
+	rows, err := q.db.Query(ctx, ThreadsWithoutNews,
 		arg.OlderThan,
 		arg.Scope,
 		arg.After,

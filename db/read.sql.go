@@ -12,7 +12,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-const batches = `-- name: Batches :many
+const Batches = `-- name: Batches :many
 select batch.first_seq, batch.n, batch.recorded_at, batch.events, coalesce(batch.earlier_us, '{}')::int[] as earlier_us
 from agui.batch
 where batch.thread_key = agui.thread_key($1::text, $2::text)
@@ -46,7 +46,7 @@ type BatchesRow struct {
 
 // The batches of a run that hold its events from a seq on, a page at a time.
 func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow, error) {
-	rows, err := q.db.Query(ctx, batches,
+	rows, err := q.db.Query(ctx, Batches,
 		arg.Scope,
 		arg.ThreadID,
 		arg.RunNo,
@@ -77,7 +77,7 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 	return items, nil
 }
 
-const interrupts = `-- name: Interrupts :one
+const Interrupts = `-- name: Interrupts :one
 select agui.interrupts($1::text, $2::text, $3::bigint, $4::text)::json as interrupts
 `
 
@@ -89,7 +89,7 @@ type InterruptsParams struct {
 }
 
 func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (rawjson.Text, error) {
-	row := q.db.QueryRow(ctx, interrupts,
+	row := q.db.QueryRow(ctx, Interrupts,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
@@ -100,7 +100,7 @@ func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (rawjson
 	return interrupts, err
 }
 
-const messages = `-- name: Messages :many
+const Messages = `-- name: Messages :many
 select
     coalesce((item).message_id, '')::text as message_id,
     coalesce((item).role, '')::text as role,
@@ -122,7 +122,7 @@ type MessagesRow struct {
 }
 
 func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesRow, error) {
-	rows, err := q.db.Query(ctx, messages,
+	rows, err := q.db.Query(ctx, Messages,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
@@ -146,7 +146,7 @@ func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesR
 	return items, nil
 }
 
-const replay = `-- name: Replay :many
+const Replay = `-- name: Replay :many
 select item::json as event
 from agui.replay($1::text, $2::text, $3::text, $4::text) as item
 `
@@ -159,7 +159,7 @@ type ReplayParams struct {
 }
 
 func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]rawjson.Text, error) {
-	rows, err := q.db.Query(ctx, replay,
+	rows, err := q.db.Query(ctx, Replay,
 		arg.ThreadID,
 		arg.RunID,
 		arg.Shape,
@@ -183,7 +183,7 @@ func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]rawjson.Text,
 	return items, nil
 }
 
-const restore = `-- name: Restore :one
+const Restore = `-- name: Restore :one
 select agui.restore($1::text, $2::text, $3::bigint, $4::text)::json as restored
 `
 
@@ -195,7 +195,7 @@ type RestoreParams struct {
 }
 
 func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (rawjson.Text, error) {
-	row := q.db.QueryRow(ctx, restore,
+	row := q.db.QueryRow(ctx, Restore,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
@@ -206,7 +206,7 @@ func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (rawjson.Text,
 	return restored, err
 }
 
-const state = `-- name: State :one
+const State = `-- name: State :one
 select agui.state($1::text, $2::text, $3::bigint, $4::text)::json as state
 `
 
@@ -218,7 +218,7 @@ type StateParams struct {
 }
 
 func (q *Queries) State(ctx context.Context, arg StateParams) (rawjson.Text, error) {
-	row := q.db.QueryRow(ctx, state,
+	row := q.db.QueryRow(ctx, State,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
@@ -229,7 +229,7 @@ func (q *Queries) State(ctx context.Context, arg StateParams) (rawjson.Text, err
 	return state, err
 }
 
-const verify = `-- name: Verify :many
+const Verify = `-- name: Verify :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
 from agui.verify($1::text, $2::text) as item
 `
@@ -245,7 +245,7 @@ type VerifyRow struct {
 }
 
 func (q *Queries) Verify(ctx context.Context, arg VerifyParams) ([]VerifyRow, error) {
-	rows, err := q.db.Query(ctx, verify, arg.ThreadID, arg.Scope)
+	rows, err := q.db.Query(ctx, Verify, arg.ThreadID, arg.Scope)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const nextToRepack = `-- name: NextToRepack :one
+const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
 from agui.next_to_repack($1::uuid, $2::interval) as due
 where (due).thread_key is not null
@@ -30,13 +30,13 @@ type NextToRepackRow struct {
 
 // No row: there is none.
 func (q *Queries) NextToRepack(ctx context.Context, arg NextToRepackParams) (NextToRepackRow, error) {
-	row := q.db.QueryRow(ctx, nextToRepack, arg.Near, arg.OlderThan)
+	row := q.db.QueryRow(ctx, NextToRepack, arg.Near, arg.OlderThan)
 	var i NextToRepackRow
 	err := row.Scan(&i.ThreadKey, &i.RunNo)
 	return i, err
 }
 
-const repackRun = `-- name: RepackRun :one
+const RepackRun = `-- name: RepackRun :one
 select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined
 from agui.repack_run($1::uuid, $2::int, $3::bigint) as piece
 `
@@ -53,18 +53,18 @@ type RepackRunRow struct {
 }
 
 func (q *Queries) RepackRun(ctx context.Context, arg RepackRunParams) (RepackRunRow, error) {
-	row := q.db.QueryRow(ctx, repackRun, arg.ThreadKey, arg.RunNo, arg.AfterSeq)
+	row := q.db.QueryRow(ctx, RepackRun, arg.ThreadKey, arg.RunNo, arg.AfterSeq)
 	var i RepackRunRow
 	err := row.Scan(&i.NextSeq, &i.Joined)
 	return i, err
 }
 
-const reweighSnapshots = `-- name: ReweighSnapshots :one
+const ReweighSnapshots = `-- name: ReweighSnapshots :one
 select agui.reweigh_snapshots($1::uuid)::int as dropped
 `
 
 func (q *Queries) ReweighSnapshots(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, reweighSnapshots, threadKey)
+	row := q.db.QueryRow(ctx, ReweighSnapshots, threadKey)
 	var dropped int32
 	err := row.Scan(&dropped)
 	return dropped, err

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const lag = `-- name: Lag :one
+const Lag = `-- name: Lag :one
 select
     runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::float8 as compaction_lag,
     runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::float8 as repack_lag,
@@ -29,7 +29,7 @@ type LagRow struct {
 
 // Ages in seconds; 0 where there is none.
 func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
-	row := q.db.QueryRow(ctx, lag)
+	row := q.db.QueryRow(ctx, Lag)
 	var i LagRow
 	err := row.Scan(
 		&i.RunsToCompact,
@@ -43,7 +43,7 @@ func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
 	return i, err
 }
 
-const stats = `-- name: Stats :one
+const Stats = `-- name: Stats :one
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
     repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
@@ -67,7 +67,7 @@ type StatsRow struct {
 }
 
 func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
-	row := q.db.QueryRow(ctx, stats)
+	row := q.db.QueryRow(ctx, Stats)
 	var i StatsRow
 	err := row.Scan(
 		&i.Threads,

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const branches = `-- name: Branches :many
+const Branches = `-- name: Branches :many
 select
     (branch).run_id::text as run_id,
     (branch).runs::int as runs,
@@ -38,7 +38,7 @@ type BranchesRow struct {
 }
 
 func (q *Queries) Branches(ctx context.Context, arg BranchesParams) ([]BranchesRow, error) {
-	rows, err := q.db.Query(ctx, branches, arg.ThreadID, arg.Scope)
+	rows, err := q.db.Query(ctx, Branches, arg.ThreadID, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (q *Queries) Branches(ctx context.Context, arg BranchesParams) ([]BranchesR
 	return items, nil
 }
 
-const head = `-- name: Head :one
+const Head = `-- name: Head :one
 select agui.head($1::text, $2::text)::text as run_id
 `
 
@@ -74,13 +74,13 @@ type HeadParams struct {
 }
 
 func (q *Queries) Head(ctx context.Context, arg HeadParams) (string, error) {
-	row := q.db.QueryRow(ctx, head, arg.ThreadID, arg.Scope)
+	row := q.db.QueryRow(ctx, Head, arg.ThreadID, arg.Scope)
 	var run_id string
 	err := row.Scan(&run_id)
 	return run_id, err
 }
 
-const lineage = `-- name: Lineage :many
+const Lineage = `-- name: Lineage :many
 select
     (run).depth::int as depth,
     (run).run_id::text as run_id,
@@ -113,7 +113,7 @@ type LineageRow struct {
 }
 
 func (q *Queries) Lineage(ctx context.Context, arg LineageParams) ([]LineageRow, error) {
-	rows, err := q.db.Query(ctx, lineage, arg.ThreadID, arg.RunID, arg.Scope)
+	rows, err := q.db.Query(ctx, Lineage, arg.ThreadID, arg.RunID, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (q *Queries) Lineage(ctx context.Context, arg LineageParams) ([]LineageRow,
 	return items, nil
 }
 
-const mergeBase = `-- name: MergeBase :one
+const MergeBase = `-- name: MergeBase :one
 select coalesce(agui.merge_base($1::text, $2::text, $3::text, $4::text), '')::text as run_id
 `
 
@@ -154,7 +154,7 @@ type MergeBaseParams struct {
 }
 
 func (q *Queries) MergeBase(ctx context.Context, arg MergeBaseParams) (string, error) {
-	row := q.db.QueryRow(ctx, mergeBase,
+	row := q.db.QueryRow(ctx, MergeBase,
 		arg.ThreadID,
 		arg.RunA,
 		arg.RunB,
@@ -165,7 +165,7 @@ func (q *Queries) MergeBase(ctx context.Context, arg MergeBaseParams) (string, e
 	return run_id, err
 }
 
-const runs = `-- name: Runs :many
+const Runs = `-- name: Runs :many
 select
     (run).depth::int as depth,
     (run).run_id::text as run_id,
@@ -197,7 +197,7 @@ type RunsRow struct {
 }
 
 func (q *Queries) Runs(ctx context.Context, arg RunsParams) ([]RunsRow, error) {
-	rows, err := q.db.Query(ctx, runs, arg.ThreadID, arg.Scope)
+	rows, err := q.db.Query(ctx, Runs, arg.ThreadID, arg.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (q *Queries) Runs(ctx context.Context, arg RunsParams) ([]RunsRow, error) {
 	return items, nil
 }
 
-const threads = `-- name: Threads :many
+const Threads = `-- name: Threads :many
 select thread.thread_key, thread.thread_id, thread.created_at
 from agui.thread
 where thread.scope = $1::text and thread.thread_key > $2::uuid
@@ -248,7 +248,7 @@ type ThreadsRow struct {
 
 // Threads of a scope in the order of their keys, a page at a time.
 func (q *Queries) Threads(ctx context.Context, arg ThreadsParams) ([]ThreadsRow, error) {
-	rows, err := q.db.Query(ctx, threads, arg.Scope, arg.After, arg.Page)
+	rows, err := q.db.Query(ctx, Threads, arg.Scope, arg.After, arg.Page)
 	if err != nil {
 		return nil, err
 	}

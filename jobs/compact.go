@@ -126,7 +126,7 @@ func (j *compactJob) compactNext(ctx context.Context, maxRuns int32) (claimed bo
 			return err
 		}
 		claimed = true
-		thread := threadCompaction{queries: queries, key: key, folds: map[int32]*runFold{}}
+		thread := threadCompaction{tx: tx, queries: queries, key: key, folds: map[int32]*runFold{}}
 		result, err = thread.compact(ctx, maxRuns)
 		return err
 	})

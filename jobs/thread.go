@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/compaction"
@@ -16,15 +17,21 @@ import (
 //
 // The log is read once, in the order of seq. Runs that went on side by side interleave there, so several folds are open at a
 // time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
+//
+// What is to be written is collected while a page of the log is read, for the connection is busy with it: the server sends the next
+// batches while these are folded.
 type threadCompaction struct {
+	tx      pgx.Tx
 	queries *db.Queries
 	key     pgtype.UUID
 
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
 	lastNumber int32 // of the thread's message versions
-	result     Compacted
+	messages   db.InsertMessagesParams
+	snapshots  []db.InsertSnapshotParams
 	compacted  db.MarkCompactedParams
+	result     Compacted
 }
 
 // runFold is what a run's lineage means so far.
@@ -38,7 +45,7 @@ type runFold struct {
 }
 
 const (
-	batchesPerPage = 200
+	batchesPerPage = 1000
 	// What rows take beside the documents in them, as agui.snapshot_bytes has it.
 	snapshotRowBytes = 100
 	messageRowBytes  = 60
@@ -136,8 +143,8 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		return nil, err
 	}
 	for _, run := range lineage {
-		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch db.BatchesBetweenRow) error {
-			return loaded.fold.ApplyBatch(batch.Events)
+		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch *logBatch) error {
+			return loaded.fold.ApplyBatch(batch.events)
 		})
 		if err != nil {
 			return nil, err
@@ -176,21 +183,21 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		runs[run.RunNo] = run
 		throughSeq = max(throughSeq, run.LastSeq)
 	}
-	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch db.BatchesBetweenRow) error {
-		run := runs[batch.RunNo]
+	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch *logBatch) error {
+		run := runs[batch.runNo]
 		current := t.folds[run.RunNo]
 		if current.fold == nil {
 			t.begin(run, current)
 		}
-		if err := current.fold.ApplyBatch(batch.Events); err != nil {
-			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
+		if err := current.fold.ApplyBatch(batch.events); err != nil {
+			return fmt.Errorf("batch at seq %d: %w", batch.firstSeq, err)
 		}
-		current.logBytes += batch.StoredBytes
-		current.events += int64(batch.N)
-		if batch.FirstSeq+int64(batch.N)-1 < run.LastSeq {
-			return nil
+		current.logBytes += batch.storedBytes
+		current.events += int64(batch.n)
+		if batch.firstSeq+int64(batch.n) > run.LastSeq {
+			t.finish(run, current)
 		}
-		return t.finish(ctx, run, current)
+		return nil
 	})
 }
 
@@ -212,12 +219,10 @@ func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) {
 }
 
 // finish keeps the run's snapshot where it is worth it and notes the run as compacted.
-func (t *threadCompaction) finish(ctx context.Context, run db.RunsToCompactRow, current *runFold) error {
+func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	current.sinceKept += current.logBytes
 	if run.RunNo == t.tip || isWorthKeeping(current) {
-		if err := t.keep(ctx, run, current.fold); err != nil {
-			return err
-		}
+		t.keep(run, current.fold)
 		current.sinceKept = 0
 		t.result.Snapshots++
 	}
@@ -230,7 +235,6 @@ func (t *threadCompaction) finish(ctx context.Context, run db.RunsToCompactRow, 
 	t.compacted.RunNos = append(t.compacted.RunNos, run.RunNo)
 	t.compacted.Ns = append(t.compacted.Ns, current.events)
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
-	return nil
 }
 
 // isWorthKeeping is the rule of agui.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
@@ -248,9 +252,8 @@ func isWorthKeeping(current *runFold) bool {
 	return affordable >= 0
 }
 
-// keep writes the run's snapshot, and those of its messages that are new versions.
-func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fold *compaction.Fold) error {
-	added := db.InsertMessagesParams{ThreadKey: t.key}
+// keep collects the run's snapshot, and those of its messages that are new versions.
+func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) {
 	snapshot := db.InsertSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
 		State: rawjson.Text(fold.State()), Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
@@ -259,8 +262,8 @@ func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fo
 		if message.Version == 0 {
 			t.lastNumber++
 			message.Version = t.lastNumber
-			added.MessageNos = append(added.MessageNos, message.Version)
-			added.Bodies = append(added.Bodies, string(message.Body()))
+			t.messages.MessageNos = append(t.messages.MessageNos, message.Version)
+			t.messages.Bodies = append(t.messages.Bodies, string(message.Body()))
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
 		if last := len(snapshot.Highs) - 1; last >= 0 && snapshot.Highs[last] == message.Version {
@@ -270,32 +273,57 @@ func (t *threadCompaction) keep(ctx context.Context, run db.RunsToCompactRow, fo
 			snapshot.Highs = append(snapshot.Highs, message.Version+1)
 		}
 	}
-	if len(added.MessageNos) > 0 {
-		if err := t.queries.InsertMessages(ctx, added); err != nil {
-			return err
-		}
-	}
-	return t.queries.InsertSnapshot(ctx, snapshot)
+	t.snapshots = append(t.snapshots, snapshot)
 }
 
-// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log.
+// flush writes what was collected.
+func (t *threadCompaction) flush(ctx context.Context) error {
+	if len(t.snapshots) == 0 {
+		return nil
+	}
+	t.messages.ThreadKey = t.key
+	if err := t.queries.InsertMessages(ctx, t.messages); err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	for _, s := range t.snapshots {
+		batch.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.Interrupts, s.Lanes)
+	}
+	t.messages, t.snapshots = db.InsertMessagesParams{}, nil
+	return t.tx.SendBatch(ctx, &batch).Close()
+}
+
+// logBatch is a row of BatchesBetween.
+type logBatch struct {
+	firstSeq    int64
+	n, runNo    int32
+	events      rawjson.Borrowed
+	storedBytes int64
+}
+
+// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected
+// after each page. use must not work on the connection, nor keep what it is given.
 func (t *threadCompaction) eachBatch(
-	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(db.BatchesBetweenRow) error,
+	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(*logBatch) error,
 ) error {
 	for {
-		page, err := t.queries.BatchesBetween(ctx, db.BatchesBetweenParams{
-			ThreadKey: t.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: runNumbers, Page: batchesPerPage,
+		rows, err := t.tx.Query(ctx, db.BatchesBetween, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
+		if err != nil {
+			return err
+		}
+		var batch logBatch
+		columns := []any{&batch.firstSeq, &batch.n, &batch.runNo, &batch.events, &batch.storedBytes}
+		page, err := pgx.ForEachRow(rows, columns, func() error {
+			fromSeq = batch.firstSeq + int64(batch.n)
+			return use(&batch)
 		})
 		if err != nil {
 			return err
 		}
-		for _, batch := range page {
-			if err := use(batch); err != nil {
-				return err
-			}
-			fromSeq = batch.FirstSeq + int64(batch.N)
+		if err := t.flush(ctx); err != nil {
+			return err
 		}
-		if len(page) < batchesPerPage {
+		if page.RowsAffected() < batchesPerPage {
 			return nil
 		}
 	}
