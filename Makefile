@@ -41,8 +41,13 @@ oracle-client: ## Install the official client for the tests that ask it, where n
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
-test/oracle/node_modules/.package-lock.json: test/oracle/package-lock.json
-	cd test/oracle && npm ci --no-audit --no-fund
+.PHONY: bench-peers
+bench-peers: ## Install what the benchmark is measured against, where npm is there
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory bench/peers/node_modules/.package-lock.json; \
+	else echo "npm is not installed: the official client and LangGraph will not be measured" >&2; fi
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund
 	@touch $@
 
 .PHONY: oracle

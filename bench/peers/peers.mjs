@@ -1,0 +1,68 @@
+// The peers that the benchmark measures pgagui beside, in one long-lived process: reads a command a line from stdin, {"do":…}, and answers
+// each with a line on stdout, in order: its seconds and counts, or {"error":…}. README.md has the commands.
+
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+// The client and LangGraph report on the console. Stdout belongs to the answers, and writing a report would take time.
+for (const method of ["debug", "error", "info", "log", "warn"]) console[method] = () => {};
+
+function fail(error) {
+  process.stderr.write(`bench/peers: ${error.message.split("\n")[0]}\n`);
+  process.exit(1);
+}
+process.on("uncaughtException", fail);
+
+const [client, langgraph] = await Promise.all([import("./client.mjs"), import("./langgraph.mjs")]).catch((error) => {
+  const missing = /^Cannot find package '(.+?)'/.exec(error.message)?.[1];
+  fail(missing ? new Error(`the package ${missing} is not installed: run npm ci in bench/peers`) : error);
+});
+
+/** The conversations read so far, each a list of runs, by their files. */
+const conversations = new Map();
+
+/** Reads a file with a run a line, {"threadId","runId","parentRunId","events"}. */
+function read(file) {
+  const runs = readFileSync(file, "utf8").trimEnd().split("\n").map((line, index) => {
+    const run = JSON.parse(line);
+    if (typeof run.threadId !== "string" || !Array.isArray(run.events)) {
+      throw new Error(`${file}, line ${index + 1}: no run; a line is {"threadId","runId","parentRunId","events"}`);
+    }
+    return run;
+  });
+  conversations.set(file, runs);
+  return { runs: runs.length, events: client.countEvents(runs) };
+}
+
+function conversation({ file }) {
+  const runs = conversations.get(file);
+  if (!runs) throw new Error(`${file} is not loaded: send {"do":"load","file":…} first`);
+  return runs;
+}
+
+const commands = {
+  load: ({ file }) => read(file),
+  unload: ({ file }) => ({ unloaded: conversations.delete(file) }),
+  versions: () => {
+    const { dependencies } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
+    return { node: process.versions.node, ...dependencies };
+  },
+  "client.compactEvents": (command) => client.compact(conversation(command), command.thread === true),
+  "client.replay": (command) => client.replay(conversation(command)),
+  "langgraph.load": (command) => langgraph.load(command.url, conversation(command), command.deltas === true),
+  "langgraph.getTuple": (command) => langgraph.getTuple(command.url, conversation(command), command.times ?? 1),
+  "langgraph.getState": (command) => langgraph.getState(command.url, conversation(command), command.times ?? 1),
+};
+
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  let answer;
+  try {
+    const command = JSON.parse(line);
+    if (!Object.hasOwn(commands, command.do)) throw new Error(`no command ${JSON.stringify(command.do)}; there are ${Object.keys(commands).join(", ")}`);
+    answer = await commands[command.do](command);
+  } catch (error) {
+    answer = { error: error instanceof Error ? error.message : String(error) };
+  }
+  process.stdout.write(JSON.stringify(answer) + "\n");
+}
+await langgraph.end();
