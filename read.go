@@ -51,7 +51,7 @@ type Restored struct {
 	State      json.RawMessage   `json:"state"`
 	Interrupts []json.RawMessage `json:"interrupts"`
 
-	// Document is the whole as one JSON object, as the database wrote it.
+	// Document is the whole as one JSON object, as the database wrote it. Messages, State and Interrupts are parts of it.
 	Document json.RawMessage `json:"-"`
 }
 
@@ -71,10 +71,47 @@ func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored,
 		return nil, refusal(err)
 	}
 	restored := &Restored{Document: json.RawMessage(document)}
-	if err := json.Unmarshal(document, restored); err != nil {
+	if err := restored.read(document); err != nil {
 		return nil, fmt.Errorf("restore thread %q: %w", threadID, err)
 	}
 	return restored, nil
+}
+
+// read takes the document apart without a copy. A conversation is large, and encoding/json would take longer than the database.
+func (r *Restored) read(document []byte) (err error) {
+	for name, value := range compaction.Members(document) {
+		switch name {
+		case "threadId":
+			err = json.Unmarshal(value, &r.ThreadID)
+		case "runId":
+			err = json.Unmarshal(value, &r.RunID)
+		case "seq":
+			err = json.Unmarshal(value, &r.Seq)
+		case "status":
+			err = json.Unmarshal(value, &r.Status)
+		case "messages":
+			r.Messages, err = split(value)
+		case "interrupts":
+			r.Interrupts, err = split(value)
+		case "state":
+			r.State = value
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func split(array []byte) ([]json.RawMessage, error) {
+	items := []json.RawMessage{}
+	for item, err := range compaction.Split(array) {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
 }
 
 // Messages returns the conversation as it stood at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.

@@ -43,6 +43,18 @@ func Split(batch []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
+// Members yields the members of an object, with its keys decoded and its values as they are written: slices that point into the object,
+// which must be valid JSON, as the database has it.
+func Members(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for key, value := range members(object) {
+			if !yield(string(decodeString(nil, key)), value) {
+				return
+			}
+		}
+	}
+}
+
 // walkBatch reads a text that is one JSON array; element is as in walkArray.
 func walkBatch(batch []byte, element func(at int) (int, bool)) error {
 	at := skipSpace(batch, 0)

@@ -169,22 +169,35 @@ insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     $1::uuid,
     added.message_no,
-    agui.json_string_text((guarded.body -> 'id')::text),
-    agui.json_string_text((guarded.body -> 'role')::text),
+    coalesce(nullif(added.message_id, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'id')::text)),
+    coalesce(nullif(added.role, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'role')::text)),
     added.body::json
-from (select unnest($2::int[]) as message_no, unnest($3::text[]) as body) as added
-cross join lateral (select agui.json_guard(added.body)::json as body) as guarded
+from (
+    select
+        unnest($2::int[]) as message_no,
+        unnest($3::text[]) as message_id,
+        unnest($4::text[]) as role,
+        unnest($5::text[]) as body
+) as added
 `
 
 type InsertMessagesParams struct {
 	ThreadKey  pgtype.UUID
 	MessageNos []int32
+	MessageIds []string
+	Roles      []string
 	Bodies     []string
 }
 
-// The database decodes id and role: it says how, where they hold what text cannot.
+// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot.
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
-	_, err := q.db.Exec(ctx, InsertMessages, arg.ThreadKey, arg.MessageNos, arg.Bodies)
+	_, err := q.db.Exec(ctx, InsertMessages,
+		arg.ThreadKey,
+		arg.MessageNos,
+		arg.MessageIds,
+		arg.Roles,
+		arg.Bodies,
+	)
 	return err
 }
 

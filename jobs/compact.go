@@ -117,6 +117,10 @@ func (j *compactJob) compactNext(ctx context.Context, maxRuns int32) (claimed bo
 	var key pgtype.UUID
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)
+		// A commit need not wait for the disk: what a crash of the server takes back is made again from the log.
+		if _, err := tx.Exec(ctx, "set local synchronous_commit = off"); err != nil {
+			return err
+		}
 		var err error
 		key, err = queries.ClaimThread(ctx, j.failedThreads())
 		if errors.Is(err, pgx.ErrNoRows) {

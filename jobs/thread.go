@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -263,6 +265,8 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 			t.lastNumber++
 			message.Version = t.lastNumber
 			t.messages.MessageNos = append(t.messages.MessageNos, message.Version)
+			t.messages.MessageIds = append(t.messages.MessageIds, plainText(message.ID()))
+			t.messages.Roles = append(t.messages.Roles, plainText(message.Role()))
 			t.messages.Bodies = append(t.messages.Bodies, string(message.Body()))
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
@@ -274,6 +278,15 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 		}
 	}
 	t.snapshots = append(t.snapshots, snapshot)
+}
+
+// plainText is the text, or empty where PostgreSQL's type text cannot hold it or something might stand for something else in it: then the
+// database reads it from the message.
+func plainText(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\\") {
+		return ""
+	}
+	return text
 }
 
 // flush writes what was collected.

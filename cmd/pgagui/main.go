@@ -8,10 +8,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		// What is live is small, what passes through is not: a collection each time the heap has doubled would be most of the work.
+		debug.SetGCPercent(400)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly end, the second one gets the usual treatment.
 	context.AfterFunc(ctx, stop)

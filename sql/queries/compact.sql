@@ -89,16 +89,21 @@ order by batch.first_seq
 limit @page::int;
 
 -- name: InsertMessages :exec
--- The database decodes id and role: it says how, where they hold what text cannot.
+-- An id or a role that is empty here is read from the message: it says how, where they hold what text cannot.
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     @thread_key::uuid,
     added.message_no,
-    agui.json_string_text((guarded.body -> 'id')::text),
-    agui.json_string_text((guarded.body -> 'role')::text),
+    coalesce(nullif(added.message_id, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'id')::text)),
+    coalesce(nullif(added.role, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'role')::text)),
     added.body::json
-from (select unnest(@message_nos::int[]) as message_no, unnest(@bodies::text[]) as body) as added
-cross join lateral (select agui.json_guard(added.body)::json as body) as guarded;
+from (
+    select
+        unnest(@message_nos::int[]) as message_no,
+        unnest(@message_ids::text[]) as message_id,
+        unnest(@roles::text[]) as role,
+        unnest(@bodies::text[]) as body
+) as added;
 
 -- name: InsertSnapshot :exec
 insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
