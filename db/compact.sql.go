@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/pgagui/pgagui/internal/rawjson"
@@ -75,41 +76,62 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 }
 
 const ClaimThread = `-- name: ClaimThread :one
-select run.thread_key
+select run.thread_key, run.ended_at::timestamptz as ended_at
 from agui.run as run
 join agui.thread as thread on thread.thread_key = run.thread_key
 where run.log_bytes is null
     and run.status <> 'running'
-    and run.thread_key <> all ($1::uuid[])
+    and run.ended_at >= coalesce($1::timestamptz, '-infinity')
+    and run.ended_at <= coalesce($2::timestamptz, 'infinity')
+    and run.thread_key <> all ($3::uuid[])
 order by run.ended_at
 limit 1
 for no key update of thread skip locked
 `
 
-// Claims a thread that has runs to compact. Threads that another compactor holds, or that failed before, are passed over.
-// One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better.
-func (q *Queries) ClaimThread(ctx context.Context, failed []pgtype.UUID) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, ClaimThread, failed)
-	var thread_key pgtype.UUID
-	err := row.Scan(&thread_key)
-	return thread_key, err
+type ClaimThreadParams struct {
+	FromAt *time.Time
+	DueBy  *time.Time
+	Failed []pgtype.UUID
+}
+
+type ClaimThreadRow struct {
+	ThreadKey pgtype.UUID
+	EndedAt   time.Time
+}
+
+// Claims the thread with the oldest run to compact. Threads that another compactor holds, or that failed before, are passed over.
+// One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better. Whoever begins where the
+// last claim was (from_at) does not go through the index entries of all runs done since then, which only vacuum removes.
+func (q *Queries) ClaimThread(ctx context.Context, arg ClaimThreadParams) (ClaimThreadRow, error) {
+	row := q.db.QueryRow(ctx, ClaimThread, arg.FromAt, arg.DueBy, arg.Failed)
+	var i ClaimThreadRow
+	err := row.Scan(&i.ThreadKey, &i.EndedAt)
+	return i, err
 }
 
 const CompactRunning = `-- name: CompactRunning :exec
-call agui.compact_running($1::int)
+call agui.compact_running($1::int, $2::interval)
 `
 
-func (q *Queries) CompactRunning(ctx context.Context, everyEvents int32) error {
-	_, err := q.db.Exec(ctx, CompactRunning, everyEvents)
+type CompactRunningParams struct {
+	EveryEvents int32
+	MaxTime     *time.Duration
+}
+
+func (q *Queries) CompactRunning(ctx context.Context, arg CompactRunningParams) error {
+	_, err := q.db.Exec(ctx, CompactRunning, arg.EveryEvents, arg.MaxTime)
 	return err
 }
 
 const CountRunsToCompact = `-- name: CountRunsToCompact :one
-select count(*) from agui.run where run.log_bytes is null and run.status <> 'running'
+select count(*)
+from agui.run
+where run.log_bytes is null and run.status <> 'running' and run.ended_at <= coalesce($1::timestamptz, 'infinity')
 `
 
-func (q *Queries) CountRunsToCompact(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, CountRunsToCompact)
+func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int64, error) {
+	row := q.db.QueryRow(ctx, CountRunsToCompact, dueBy)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -360,13 +382,17 @@ func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32
 const RunsToCompact = `-- name: RunsToCompact :many
 select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
 from agui.run
-where run.thread_key = $1::uuid and run.log_bytes is null and run.status <> 'running'
+where run.thread_key = $1::uuid
+    and run.log_bytes is null
+    and run.status <> 'running'
+    and run.ended_at <= coalesce($2::timestamptz, 'infinity')
 order by run.run_no
-limit $2::int
+limit $3::int
 `
 
 type RunsToCompactParams struct {
 	ThreadKey pgtype.UUID
+	DueBy     *time.Time
 	MaxRuns   int32
 }
 
@@ -378,7 +404,7 @@ type RunsToCompactRow struct {
 }
 
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
-	rows, err := q.db.Query(ctx, RunsToCompact, arg.ThreadKey, arg.MaxRuns)
+	rows, err := q.db.Query(ctx, RunsToCompact, arg.ThreadKey, arg.DueBy, arg.MaxRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -471,6 +497,18 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 		return nil, err
 	}
 	return items, nil
+}
+
+const TimeAgo = `-- name: TimeAgo :one
+select (clock_timestamp() - $1::interval)::timestamptz as at
+`
+
+// When it was so long ago by the clock that runs are stamped with.
+func (q *Queries) TimeAgo(ctx context.Context, duration time.Duration) (time.Time, error) {
+	row := q.db.QueryRow(ctx, TimeAgo, duration)
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
 }
 
 const Tip = `-- name: Tip :one

@@ -1,11 +1,13 @@
 // Package jobs holds what keeps a store in shape: it folds ended runs into snapshots. The work is done in transactions of one
-// thread each, so a job can be killed at any point, run on several machines at once, and be started again at any time.
+// thread each, so a job can be killed at any point, run on several machines at once, and be started again at any time. A Job is
+// for schedulers, which want it done by one process at a time.
 package jobs
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,10 @@ type CompactOptions struct {
 	Workers int
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int
+	// MaxTime ends the job after so much time; what is begun by then is finished. 0: when all are done.
+	MaxTime time.Duration
+	// OlderThan leaves runs alone that ended less than so long ago.
+	OlderThan time.Duration
 	// RunningEvery, when not 0, gives runs in progress a snapshot too, and a new one after so many more events, so that a reload
 	// in the middle of a long run stays quick.
 	RunningEvery int
@@ -42,46 +48,79 @@ type Compacted struct {
 	// Snapshots counts those written, Dropped those that were no longer needed.
 	Snapshots int `json:"snapshots"`
 	Dropped   int `json:"dropped"`
-	// Waiting is how many runs waited for compaction when the job began.
+	// Waiting is how many runs waited for compaction when the job began, Left how many when it ended.
 	Waiting int64 `json:"waiting"`
+	Left    int64 `json:"left"`
+	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// Compact folds every ended run that has not been processed, parents before children, and keeps the snapshots that the rule of
-// agui.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
+// StopReason is what ended a job before all was done. Nothing is wrong then: the next one goes on.
+type StopReason string
+
+const (
+	StoppedAtLimit StopReason = "limit"       // MaxRuns
+	StoppedByTime  StopReason = "time"        // MaxTime
+	StoppedOnCall  StopReason = "interrupted" // the context of WithGrace
+)
+
+// LogValue makes a group of the counts, for slog.
+func (c Compacted) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int("threads", c.Threads), slog.Int("runs", c.Runs), slog.Int64("events", c.Events), slog.Int64("logBytes", c.LogBytes),
+		slog.Int("snapshots", c.Snapshots), slog.Int("dropped", c.Dropped), slog.Int64("left", c.Left), slog.String("stopped", string(c.Stopped)),
+	)
+}
+
+// Compact folds every ended run that has not been processed, parents before children and the oldest first, and keeps the snapshots
+// that the rule of agui.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
 //
 // A thread that fails does not hold up the others; the errors are returned together in the end. What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	begin := time.Now()
-	job := compactJob{pool: pool, progress: options.Progress}
+	job := compactJob{pool: pool, options: options, begin: time.Now()}
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
 		job.remaining.Store(1 << 62)
 	}
-
-	waiting, err := db.New(pool).CountRunsToCompact(ctx)
-	if err != nil {
+	queries := db.New(pool)
+	if options.OlderThan > 0 {
+		dueBy, err := queries.TimeAgo(ctx, options.OlderThan)
+		if err != nil {
+			return Compacted{}, err
+		}
+		job.dueBy = &dueBy
+	}
+	var err error
+	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
 		return Compacted{}, err
 	}
-	job.done.Waiting = waiting
 
 	group, groupContext := errgroup.WithContext(ctx)
 	for range max(1, options.Workers) {
 		group.Go(func() error { return job.work(groupContext) })
 	}
 	err = group.Wait()
-	if err == nil && options.RunningEvery > 0 {
-		err = db.New(pool).CompactRunning(ctx, int32(options.RunningEvery))
+	if err == nil {
+		err = job.compactRunning(ctx)
 	}
-	err = errors.Join(err, errors.Join(job.failures...))
-	job.done.Duration = time.Since(begin)
-	return job.done, err
+	job.done.Left = max(0, job.done.Waiting-int64(job.done.Runs))
+	if err == nil {
+		job.done.Left, err = queries.CountRunsToCompact(ctx, job.dueBy)
+	}
+	if job.done.Left == 0 {
+		job.done.Stopped = ""
+	}
+	job.done.Duration = time.Since(job.begin)
+	return job.done, errors.Join(err, errors.Join(job.failures...))
 }
 
 type compactJob struct {
 	pool      *pgxpool.Pool
-	progress  func(Compacted)
+	options   CompactOptions
+	begin     time.Time
+	dueBy     *time.Time   // runs that ended later are left alone; nil: none is
 	remaining atomic.Int64 // runs that may still be begun
 
 	mutex    sync.Mutex
@@ -93,28 +132,60 @@ type compactJob struct {
 // runsPerTransaction bounds how long a transaction holds a thread. The next one goes on from the snapshots kept so far.
 const runsPerTransaction = 1000
 
-// work compacts one thread after another until there is none to claim.
+// work compacts one thread after another until there is none to claim, or the job is to stop.
 func (j *compactJob) work(ctx context.Context) error {
+	var from *time.Time // where the last claim was
 	for {
-		budget := takeBudget(&j.remaining, runsPerTransaction)
-		if budget == 0 {
+		if reason := j.isToStop(ctx); reason != "" {
+			j.stop(reason)
 			return nil
 		}
-		claimed, result, err := j.compactNext(ctx, int32(budget))
+		budget := takeBudget(&j.remaining, runsPerTransaction)
+		if budget == 0 {
+			j.stop(StoppedAtLimit)
+			return nil
+		}
+		claimedAt, result, err := j.compactNext(ctx, from, int32(budget))
 		j.remaining.Add(budget - int64(result.Runs))
 		if err != nil {
 			return err
 		}
-		if !claimed {
+		if claimedAt == nil && from == nil {
 			return nil
 		}
+		from = claimedAt // none: once more from the beginning, for what was held before may be free now
 		j.report(result)
 	}
 }
 
-// compactNext claims a thread and compacts up to maxRuns of its runs. claimed is false when there is none to claim.
-func (j *compactJob) compactNext(ctx context.Context, maxRuns int32) (claimed bool, result Compacted, err error) {
-	var key pgtype.UUID
+// isToStop says why nothing more is to be begun, if so.
+func (j *compactJob) isToStop(ctx context.Context) StopReason {
+	switch {
+	case isAskedToStop(ctx):
+		return StoppedOnCall
+	case j.options.MaxTime > 0 && time.Since(j.begin) >= j.options.MaxTime:
+		return StoppedByTime
+	default:
+		return ""
+	}
+}
+
+// compactRunning gives the runs in progress their snapshots, in the time that is left.
+func (j *compactJob) compactRunning(ctx context.Context) error {
+	if j.options.RunningEvery <= 0 || j.isToStop(ctx) != "" {
+		return nil
+	}
+	settings := db.CompactRunningParams{EveryEvents: int32(j.options.RunningEvery)}
+	if j.options.MaxTime > 0 {
+		settings.MaxTime = new(j.options.MaxTime - time.Since(j.begin))
+	}
+	return db.New(j.pool).CompactRunning(ctx, settings)
+}
+
+// compactNext claims a thread, from a place in the queue on, and compacts up to maxRuns of its runs. claimedAt is the place of the thread;
+// nil when there was none to claim.
+func (j *compactJob) compactNext(ctx context.Context, from *time.Time, maxRuns int32) (claimedAt *time.Time, result Compacted, err error) {
+	var claim db.ClaimThreadRow
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)
 		// A commit need not wait for the disk: what a crash of the server takes back is made again from the log.
@@ -122,26 +193,26 @@ func (j *compactJob) compactNext(ctx context.Context, maxRuns int32) (claimed bo
 			return err
 		}
 		var err error
-		key, err = queries.ClaimThread(ctx, j.failedThreads())
+		claim, err = queries.ClaimThread(ctx, db.ClaimThreadParams{FromAt: from, DueBy: j.dueBy, Failed: j.failedThreads()})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		claimed = true
-		thread := threadCompaction{tx: tx, queries: queries, key: key, folds: map[int32]*runFold{}}
+		claimedAt = &claim.EndedAt
+		thread := threadCompaction{tx: tx, queries: queries, key: claim.ThreadKey, dueBy: j.dueBy, folds: map[int32]*runFold{}}
 		result, err = thread.compact(ctx, maxRuns)
 		return err
 	})
-	if err != nil && claimed && ctx.Err() == nil {
-		j.setFailed(key, err)
-		return true, Compacted{}, nil
+	if err != nil && claimedAt != nil && ctx.Err() == nil {
+		j.setFailed(claim.ThreadKey, err)
+		return claimedAt, Compacted{}, nil
 	}
 	if err != nil {
-		return claimed, Compacted{}, err
+		return claimedAt, Compacted{}, err
 	}
-	return claimed, result, nil
+	return claimedAt, result, nil
 }
 
 func (j *compactJob) report(result Compacted) {
@@ -155,9 +226,15 @@ func (j *compactJob) report(result Compacted) {
 	j.done.LogBytes += result.LogBytes
 	j.done.Snapshots += result.Snapshots
 	j.done.Dropped += result.Dropped
-	if j.progress != nil {
-		j.progress(j.done)
+	if j.options.Progress != nil {
+		j.options.Progress(j.done)
 	}
+}
+
+func (j *compactJob) stop(reason StopReason) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.done.Stopped = reason
 }
 
 func (j *compactJob) failedThreads() []pgtype.UUID {

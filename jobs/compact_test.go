@@ -388,8 +388,23 @@ func TestAStuckThreadDoesNotHoldUpTheOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "snapshot of run number 1") {
 		t.Errorf("error %v, want one that names the snapshot", err)
 	}
-	if done.Runs != 1 {
-		t.Errorf("%d runs were compacted, want that of the sound thread", done.Runs)
+	if done.Runs != 1 || done.Left != 1 || done.Stopped != "" {
+		t.Errorf("done: %+v, want the run of the sound thread", done)
+	}
+
+	for _, thread := range []string{"sound", "other"} {
+		appendRun(t, store, thread, "r3", "", message("m", 3)...)
+	}
+	execute(t, pool, `
+		create function refuse() returns trigger language plpgsql as 'begin raise exception ''not this one''; end';
+		create trigger refuse before insert or update on agui.snapshot for each row
+			when (new.thread_key = agui.thread_key('', 'broken')) execute function refuse()`)
+	_, err = pool.Exec(context.Background(), `call agui.compact()`)
+	if err == nil || !strings.Contains(err.Error(), "compaction failed for 1 of the threads: not this one") {
+		t.Errorf("agui.compact: error %v", err)
+	}
+	if waiting := waitingRuns(t, pool); waiting != 1 {
+		t.Errorf("%d runs wait after agui.compact, want that of the broken thread", waiting)
 	}
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,10 +45,15 @@ type Erased struct {
 	Events  int64 `json:"events"`
 	// DryRun reports that nothing was removed.
 	DryRun bool `json:"dryRun"`
-	// Unfinished reports that a limit ended the job.
+	// Unfinished reports that a limit ended the job, or the context of WithGrace.
 	Unfinished bool `json:"unfinished"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
+}
+
+// LogValue makes a group of the counts, for slog.
+func (e Erased) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("threads", e.Threads), slog.Int64("events", e.Events), slog.Bool("unfinished", e.Unfinished))
 }
 
 // Erase removes the threads that have had no event for a time, for good, a transaction each: a thread is there as a whole or not at all.
@@ -74,7 +80,8 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 			return done, err
 		}
 		for _, thread := range threads {
-			if options.MaxThreads > 0 && done.Threads >= options.MaxThreads || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime {
+			if options.MaxThreads > 0 && done.Threads >= options.MaxThreads || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime ||
+				isAskedToStop(ctx) {
 				done.Unfinished = true
 				return done, nil
 			}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,10 +33,15 @@ type Repacked struct {
 	Joined int `json:"joined"`
 	// Dropped counts the snapshots that the smaller log does not pay for any more.
 	Dropped int `json:"dropped"`
-	// Unfinished reports that a limit ended the job.
+	// Unfinished reports that a limit ended the job, or the context of WithGrace.
 	Unfinished bool `json:"unfinished"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
+}
+
+// LogValue makes a group of the counts, for slog.
+func (r Repacked) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped), slog.Bool("unfinished", r.Unfinished))
 }
 
 // Repack joins the batches of ended runs into larger ones, which take a fraction of the space. Events, their order and their times stay
@@ -62,7 +68,8 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 		if err != nil {
 			return done, err
 		}
-		if options.MaxRuns > 0 && done.Runs >= options.MaxRuns || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime {
+		if options.MaxRuns > 0 && done.Runs >= options.MaxRuns || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime ||
+			isAskedToStop(ctx) {
 			done.Unfinished = true
 			return done, reweigh()
 		}

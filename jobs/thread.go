@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,7 @@ type threadCompaction struct {
 	tx      pgx.Tx
 	queries *db.Queries
 	key     pgtype.UUID
+	dueBy   *time.Time // runs that ended later are left alone; nil: none is
 
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
@@ -54,7 +56,7 @@ const (
 )
 
 func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacted, error) {
-	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, MaxRuns: maxRuns})
+	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, MaxRuns: maxRuns})
 	if err != nil || len(pending) == 0 {
 		return Compacted{}, err
 	}

@@ -25,7 +25,7 @@ func TestSQLSurface(t *testing.T) {
 		"replay":         "thread_id text, run_id text DEFAULT NULL::text, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text",
 		"compact_events": "events json, shape text DEFAULT 'stream'::text",
 		"json_patch":     "doc jsonb, patch jsonb",
-		"compact":        "IN max_runs integer DEFAULT NULL::integer",
+		"compact":        "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT '00:00:00'::interval",
 		"verify":         "thread_id text, scope text DEFAULT ''::text",
 		"repack":         "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT NULL::interval",
 		"erase":          "thread_id text, scope text DEFAULT ''::text, reason text DEFAULT NULL::text",

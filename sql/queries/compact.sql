@@ -1,14 +1,23 @@
+-- name: TimeAgo :one
+-- When it was so long ago by the clock that runs are stamped with.
+select (clock_timestamp() - @duration::interval)::timestamptz as at;
+
 -- name: CountRunsToCompact :one
-select count(*) from agui.run where run.log_bytes is null and run.status <> 'running';
+select count(*)
+from agui.run
+where run.log_bytes is null and run.status <> 'running' and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity');
 
 -- name: ClaimThread :one
--- Claims a thread that has runs to compact. Threads that another compactor holds, or that failed before, are passed over.
--- One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better.
-select run.thread_key
+-- Claims the thread with the oldest run to compact. Threads that another compactor holds, or that failed before, are passed over.
+-- One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better. Whoever begins where the
+-- last claim was (from_at) does not go through the index entries of all runs done since then, which only vacuum removes.
+select run.thread_key, run.ended_at::timestamptz as ended_at
 from agui.run as run
 join agui.thread as thread on thread.thread_key = run.thread_key
 where run.log_bytes is null
     and run.status <> 'running'
+    and run.ended_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
+    and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
     and run.thread_key <> all (@failed::uuid[])
 order by run.ended_at
 limit 1
@@ -17,7 +26,10 @@ for no key update of thread skip locked;
 -- name: RunsToCompact :many
 select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
 from agui.run
-where run.thread_key = @thread_key::uuid and run.log_bytes is null and run.status <> 'running'
+where run.thread_key = @thread_key::uuid
+    and run.log_bytes is null
+    and run.status <> 'running'
+    and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
 order by run.run_no
 limit @max_runs::int;
 
@@ -132,4 +144,4 @@ where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
 select agui.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;
 
 -- name: CompactRunning :exec
-call agui.compact_running(@every_events::int);
+call agui.compact_running(@every_events::int, sqlc.narg(max_time)::interval);

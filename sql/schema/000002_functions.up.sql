@@ -5184,51 +5184,100 @@ comment on function agui.repack_run(uuid, int, bigint) is
 revoke execute on function agui.repack_run(uuid, int, bigint) from public;
 
 -- sql/functions/snapshots/compact.sql
-create or replace procedure agui.compact(max_runs int default null)
+create or replace procedure agui.compact(
+    max_runs   int default null,
+    max_time   interval default null,
+    older_than interval default '0'
+)
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
 as $$
 declare
-    key    uuid;
-    run_no int;
-    done   int := 0;
+    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    -- Without older_than a run is due even if the clock was set back since it ended.
+    due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
+    claim   record;
+    from_at timestamptz := '-infinity';
+    run_no  int;
+    runs    int := 0;
+    failed  uuid[] := '{}';
+    failure text;
+    code    text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact does nothing on a standby';
         return;
     end if;
-    while max_runs is null or done < max_runs loop
-        -- Threads that another compactor holds are passed over. Those that it has just let go may still look unprocessed
-        -- here: the next statement, with a snapshot of its own, knows better.
-        select run.thread_key into key
+    loop
+        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        -- It goes with each commit, and so leaves nothing behind in a pooled connection.
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('compact')) then
+            raise notice 'agui.compact does nothing more: another one is at work';
+            exit;
+        end if;
+
+        -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
+        -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
+        -- done since then, which only vacuum removes.
+        select run.thread_key, run.ended_at into claim
         from agui.run as run
         join agui.thread as thread on thread.thread_key = run.thread_key
-        where run.log_bytes is null and run.status <> 'running'
-        order by run.thread_key, run.run_no
+        where run.log_bytes is null
+            and run.status <> 'running'
+            and run.ended_at between from_at and due_by
+            and run.thread_key <> all (failed)
+        order by run.ended_at
         limit 1
         for no key update of thread skip locked;
-        exit when not found;
+        if not found then
+            exit when from_at = '-infinity';
+            from_at := '-infinity';  -- what was held before may be free now
+            continue;
+        end if;
+        from_at := claim.ended_at;
 
+        -- Parents before children. A parent has ended before its children, so it is due when they are.
         select run.run_no into run_no
         from agui.run as run
-        where run.thread_key = key and run.log_bytes is null and run.status <> 'running'
+        where run.thread_key = claim.thread_key
+            and run.log_bytes is null
+            and run.status <> 'running'
+            and run.ended_at <= due_by
         order by run.run_no
         limit 1;
         if found then
-            perform agui.compact_run(key, run_no);
-            done := done + 1;
+            begin
+                perform agui.compact_run(claim.thread_key, run_no);
+                runs := runs + 1;
+            exception
+                when others then
+                    raise warning 'agui.compact: thread with key %, run number %: %', claim.thread_key, run_no, sqlerrm;
+                    failed := failed || claim.thread_key;
+                    failure := coalesce(failure, sqlerrm);
+                    code := coalesce(code, sqlstate);
+            end;
         end if;
         commit;
     end loop;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('compaction failed for %s of the threads: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', '),
+            hint = 'The other threads are done; these are tried again by the next call.';
+    end if;
 end
 $$;
 
-comment on procedure agui.compact(int) is
-    'Folds ended runs that have not been processed yet, parents before children, and keeps the snapshots that the rules ask for. '
-    'Commits run by run and stops after max_runs (null: when all are done), so it can be cut off and called again at any time, from '
-    'pg_cron or by several sessions side by side. Call it outside a transaction block.';
+comment on procedure agui.compact(int, interval, interval) is
+    'Folds ended runs that have not been processed yet, the oldest first, and keeps the snapshots that the rules ask for. '
+    'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
+    'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
+    'the error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and on a standby. '
+    'Call it from pg_cron, or by hand outside a transaction block.';
 
-revoke execute on procedure agui.compact(int) from public;
+revoke execute on procedure agui.compact(int, interval, interval) from public;
 
 -- sql/functions/snapshots/compact_run.sql
 create or replace function agui.compact_run(thread_key uuid, run_no int)
@@ -5295,11 +5344,12 @@ comment on function agui.compact_run(uuid, int) is
 revoke execute on function agui.compact_run(uuid, int) from public;
 
 -- sql/functions/snapshots/compact_running.sql
-create or replace procedure agui.compact_running(every_events int default 1000)
+create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
 as $$
 declare
+    stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
     candidate record;
     latest    agui.run;
 begin
@@ -5322,6 +5372,11 @@ begin
         where run.status = 'running' and news.n >= every_events
         order by run.thread_key, run.run_no
     loop
+        exit when pg_catalog.clock_timestamp() >= stop_at;
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('compact_running')) then
+            raise notice 'agui.compact_running does nothing more: another one is at work';
+            exit;
+        end if;
         perform
         from agui.thread as thread
         where thread.thread_key = candidate.thread_key
@@ -5340,12 +5395,13 @@ begin
 end
 $$;
 
-comment on procedure agui.compact_running(int) is
+comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last one, so that a reload in the '
-    'middle of a long run stays quick. Commits run by run; threads that another compactor holds are passed over. '
+    'middle of a long run stays quick. Stops after max_time (null: when all are done). Commits run by run; threads that another '
+    'compactor holds are passed over. With a notice, it does nothing while another session is at it, and on a standby. '
     'Call it outside a transaction block.';
 
-revoke execute on procedure agui.compact_running(int) from public;
+revoke execute on procedure agui.compact_running(int, interval) from public;
 
 -- sql/functions/snapshots/drop_needless_snapshot.sql
 create or replace function agui.drop_needless_snapshot(thread_key uuid, run_no int)

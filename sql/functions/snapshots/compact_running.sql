@@ -1,8 +1,9 @@
-create or replace procedure agui.compact_running(every_events int default 1000)
+create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
 as $$
 declare
+    stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
     candidate record;
     latest    agui.run;
 begin
@@ -25,6 +26,11 @@ begin
         where run.status = 'running' and news.n >= every_events
         order by run.thread_key, run.run_no
     loop
+        exit when pg_catalog.clock_timestamp() >= stop_at;
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('compact_running')) then
+            raise notice 'agui.compact_running does nothing more: another one is at work';
+            exit;
+        end if;
         perform
         from agui.thread as thread
         where thread.thread_key = candidate.thread_key
@@ -43,9 +49,10 @@ begin
 end
 $$;
 
-comment on procedure agui.compact_running(int) is
+comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last one, so that a reload in the '
-    'middle of a long run stays quick. Commits run by run; threads that another compactor holds are passed over. '
+    'middle of a long run stays quick. Stops after max_time (null: when all are done). Commits run by run; threads that another '
+    'compactor holds are passed over. With a notice, it does nothing while another session is at it, and on a standby. '
     'Call it outside a transaction block.';
 
-revoke execute on procedure agui.compact_running(int) from public;
+revoke execute on procedure agui.compact_running(int, interval) from public;

@@ -1,0 +1,39 @@
+package jobs
+
+import (
+	"context"
+	"time"
+)
+
+// WithGrace returns a context for jobs that shall end in good order when ctx ends: from then on they begin nothing more, and have
+// so much time to finish what they are at, until the returned context ends too.
+//
+// A job that ended early on this account returns no error; its result says so.
+func WithGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	granted, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), notice{}, ctx.Done()))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-granted.Done():
+		}
+	})
+	return granted, func() {
+		stop()
+		cancel()
+	}
+}
+
+// notice is the key of the channel that is closed when a job is to end in good order.
+type notice struct{}
+
+// isAskedToStop reports whether a job is to begin nothing more.
+func isAskedToStop(ctx context.Context) bool {
+	asked, _ := ctx.Value(notice{}).(<-chan struct{})
+	select {
+	case <-asked: // nil when there is no grace: never
+		return true
+	default:
+		return false
+	}
+}

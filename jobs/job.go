@@ -1,0 +1,141 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// Job is upkeep that is done again and again: by cron, by pgagui worker, by a program of your own.
+type Job struct {
+	// Name is the job's name in logs and metrics, and names its lock: "compact".
+	Name string
+	// Work does the job and returns what it did: a Compacted, for instance.
+	Work func(ctx context.Context) (result any, err error)
+}
+
+// Report says how a job went.
+type Report struct {
+	Job string
+	// Skipped says why nothing was done; empty when the job was done.
+	Skipped SkipReason
+	// Result is what Work returned; nil when the job was skipped.
+	Result   any
+	Duration time.Duration
+}
+
+// SkipReason is a reason to do nothing that is no error.
+type SkipReason string
+
+const (
+	// SkippedBusy means that another process, or a session that called agui.compact, is at the same job in this database.
+	SkippedBusy SkipReason = "another is at work"
+	// SkippedStandby means that the server cannot be written to. Once it is promoted the job is done.
+	SkippedStandby SkipReason = "the server is a standby"
+)
+
+// Observer watches jobs, for traces and metrics: package otelagui makes one for OpenTelemetry. It is called when a job begins. The job
+// goes on with the context that it returns, and calls ended in the end. Statements are seen by a tracer of the pool's connections.
+type Observer func(ctx context.Context, job string) (jobContext context.Context, ended func(Report, error))
+
+// Run does the job, unless another session is at it or the server is a standby; then the report says so. While the job is done, a
+// connection of its own holds the job's lock in an idle transaction, which no vacuum waits for; should it be lost, the job is ended.
+//
+// observe may be nil.
+func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (report Report, err error) {
+	if observe != nil {
+		var ended func(Report, error)
+		ctx, ended = observe(ctx, j.Name)
+		defer func() { ended(report, err) }()
+	}
+	begin := time.Now()
+	report.Job = j.Name
+	report.Skipped, err = exclusively(ctx, pool, j.Name, func(ctx context.Context) (err error) {
+		report.Result, err = j.Work(ctx)
+		return err
+	})
+	report.Duration = time.Since(begin)
+	return report, err
+}
+
+// closeTimeout bounds the wait for a server that does not answer any more.
+const closeTimeout = 5 * time.Second
+
+// exclusively calls work while it holds the lock of a job. When that cannot be had, it returns the reason.
+func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(context.Context) error) (SkipReason, error) {
+	acquired, err := pool.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	// Not one of the pool's from now on: the work may need all that the pool may have.
+	holder := acquired.Hijack()
+	// Whatever the default is: READ COMMITTED holds no snapshot between statements.
+	tx, err := holder.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	defer func() {
+		closeContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		// The connection may be lost. If it is not, the lock is free after the rollback; closing alone would not wait for that.
+		if tx != nil {
+			_ = tx.Rollback(closeContext)
+		}
+		_ = holder.Close(closeContext)
+	}()
+	if err != nil {
+		return "", err
+	}
+	queries := db.New(tx)
+	lock, err := queries.TakeJobLock(ctx, job)
+	switch {
+	case err != nil:
+		return "", err
+	case lock.IsStandby:
+		return SkippedStandby, nil
+	case !lock.IsTaken:
+		return SkippedBusy, nil
+	}
+	if err := queries.AllowIdleTransaction(ctx); err != nil {
+		return "", err
+	}
+
+	workContext, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchContext, endWatch := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		// Nothing comes on this connection but its end.
+		for {
+			if _, err := holder.WaitForNotification(watchContext); err != nil {
+				if watchContext.Err() == nil {
+					cancel(&lostLockError{job, err})
+				}
+				return
+			}
+		}
+	}()
+	err = work(workContext)
+	endWatch()
+	<-watched
+	if lost := (*lostLockError)(nil); errors.As(context.Cause(workContext), &lost) {
+		return "", lost
+	}
+	return "", err
+}
+
+// lostLockError means that the connection that held the lock of a job ended before the job did.
+type lostLockError struct {
+	job string
+	err error
+}
+
+func (e *lostLockError) Error() string {
+	return fmt.Sprintf("job %s was ended, for the connection that held its lock was lost (what it committed stays): %v", e.job, e.err)
+}
+
+func (e *lostLockError) Unwrap() error { return e.err }

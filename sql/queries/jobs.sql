@@ -1,0 +1,11 @@
+-- name: TakeJobLock :one
+-- Takes the lock of a job until the transaction ends, unless someone holds it or the server is a standby.
+select
+    pg_is_in_recovery()::boolean as is_standby,
+    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui.job_lock(@job::text)))::boolean as is_taken;
+
+-- name: AllowIdleTransaction :exec
+-- Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.
+select
+    set_config('idle_in_transaction_session_timeout', '0', true),
+    case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end;
