@@ -114,9 +114,9 @@ func TestCompactFoldsEndedRuns(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importTree(t, commands)
-	first := parse[jobs.Compacted](commands, "compact", "--max-runs", "1")
-	if first.Runs != 1 || first.Waiting != 4 {
-		t.Errorf("--max-runs 1: %+v", first)
+	first := commands.run("compact", "--limit", "1")
+	if first.code != exitWorkLeft || first.messages != "" || !strings.HasSuffix(first.out, "; 3 runs left (stopped: limit)\n") {
+		t.Errorf("--limit 1: exit code %d, %s%s", first.code, first.out, first.messages)
 	}
 	if rest := parse[jobs.Compacted](commands, "compact", "--workers", "2"); rest.Runs != 3 || rest.Threads != 1 {
 		t.Errorf("the rest: %+v", rest)

@@ -4,38 +4,103 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui/jobs"
 )
 
+// defaultGrace is less than the 30 seconds that Kubernetes gives a process after SIGTERM, and the 90 of systemd.
+const defaultGrace = 20 * time.Second
+
+// compactFlags are the flags of compact and worker that say how to compact.
+type compactFlags struct {
+	workers   int
+	olderThan time.Duration
+	running   bool
+	every     int
+}
+
+func (c *compactFlags) addFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&c.workers, "workers", min(4, runtime.NumCPU()), "threads to compact side by side, each on a connection of its own")
+	flags.Var((*age)(&c.olderThan), "older-than", "compact only runs that ended so long ago, as in 30m or 12h")
+	flags.BoolVar(&c.running, "running", c.running, "make snapshots of long runs in progress too")
+	flags.IntVar(&c.every, "every", 1000, "with --running: events between two snapshots of a run")
+}
+
+// options checks the flags.
+func (c *compactFlags) options(command *cobra.Command) (jobs.CompactOptions, error) {
+	if c.workers < 1 || c.every < 1 || c.olderThan < 0 {
+		return jobs.CompactOptions{}, &usageError{problem: "--workers and --every must be 1 or more, --older-than 0 or more", command: command.CommandPath()}
+	}
+	options := jobs.CompactOptions{Workers: c.workers, OlderThan: c.olderThan}
+	if c.running {
+		options.RunningEvery = c.every
+	}
+	return options, nil
+}
+
+// compactJob makes a job of compaction.
+func compactJob(pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Job {
+	return jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) { return jobs.Compact(ctx, pool, options) }}
+}
+
 func (p *program) compactCommand() *cobra.Command {
-	options := jobs.CompactOptions{}
-	running, every := false, 1000
+	var (
+		how     compactFlags
+		limit   int
+		maxTime time.Duration
+		grace   time.Duration
+	)
 	command := &cobra.Command{
 		Use:   "compact",
 		Short: "Fold ended runs into snapshots",
-		Long: `Folds every ended run that was not processed yet, of all scopes, and keeps the snapshots that make reading cheap. It can be stopped at
-any time, run on several machines at once, and scheduled with cron. The log stays as it is.
+		Long: `Folds every ended run that was not processed yet, of all scopes, the oldest first, and keeps the snapshots that make reading cheap.
+The log stays as it is. With --running, long runs that are still in progress get a snapshot too, and a new one after so many more events.
 
-With --running, long runs that are still in progress get a snapshot too, and a new one after so many more events.`,
+It is made for cron. It can be stopped or killed at any time; what was committed stays. While another pgagui compact or a call of
+agui.compact is at work, and on a standby, it does nothing: exit code 0. When it stopped at --limit or --max-time with runs left, the
+exit code is 6: run it again. On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
+
+With --json the result is one line:
+
+    threads, runs, events      what was processed
+    logBytes                   what the log of these runs takes as stored
+    snapshots, dropped         snapshots written, and dropped because they were no longer needed
+    waiting, left              runs that waited at the beginning and in the end
+    stopped                    what ended the job with runs left: "limit", "time" or "interrupted"; else it is not there
+    skipped                    why nothing was done: "another is at work" or "the server is a standby"; else it is not there
+    nanoseconds                how long it took`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if options.Workers < 1 || options.MaxRuns < 0 || every < 1 {
-				return &usageError{problem: "--workers and --every must be 1 or more, --max-runs 0 or more", command: command.CommandPath()}
+			options, err := how.options(command)
+			if err != nil {
+				return err
 			}
-			if running {
-				options.RunningEvery = every
+			if limit < 0 || maxTime < 0 || grace < 0 {
+				return &usageError{problem: "--limit, --max-time and --grace must be 0 or more", command: command.CommandPath()}
 			}
-			return p.compact(command.Context(), options)
+			options.MaxRuns, options.MaxTime = limit, maxTime
+			ctx, cancel := jobs.WithGrace(command.Context(), grace)
+			defer cancel()
+			return p.compact(ctx, options)
 		},
 	}
-	command.Flags().IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "threads to compact side by side, each on a connection of its own")
-	command.Flags().IntVar(&options.MaxRuns, "max-runs", 0, "stop after so many runs; 0: when all are done")
-	command.Flags().BoolVar(&running, "running", false, "make snapshots of long runs in progress too")
-	command.Flags().IntVar(&every, "every", every, "with --running: events between two snapshots of a run")
+	flags := command.Flags()
+	how.addFlags(flags)
+	flags.IntVar(&limit, "limit", 0, "stop after so many runs; 0: when all are done")
+	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; the threads at hand are finished. 0: when all are done")
+	flags.DurationVar(&grace, "grace", defaultGrace, "on SIGTERM: how long the threads at hand may take")
 	return command
+}
+
+// compactResult is what compact prints with --json.
+type compactResult struct {
+	jobs.Compacted
+	Skipped jobs.SkipReason `json:"skipped,omitempty"`
 }
 
 func (p *program) compact(ctx context.Context, options jobs.CompactOptions) error {
@@ -52,18 +117,38 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions) erro
 				countText(done.Events, "event"))
 		})
 	}
-	done, failure := jobs.Compact(ctx, pool, options)
+	report, failure := compactJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
+	done, _ := report.Result.(jobs.Compacted) // none when it was skipped
 	// Also after a failure: the threads that did not fail are done.
-	if p.json {
-		err = p.printJSON(done)
-	} else if failure == nil || done.Runs > 0 {
-		_, err = fmt.Fprintf(p.out, "%s of %s, %s, %s of log: %s written, %d dropped, in %s\n",
-			countText(done.Runs, "run"), countText(done.Threads, "thread"), countText(done.Events, "event"), bytesText(done.LogBytes),
-			countText(done.Snapshots, "snapshot"), done.Dropped, durationText(done.Duration))
+	switch {
+	case p.json:
+		err = p.printJSON(compactResult{done, report.Skipped})
+	case report.Skipped != "":
+		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
+	case failure == nil || done.Runs > 0:
+		err = p.printCompacted(done)
 	}
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return failure
+	case err != nil:
+		return err
+	case done.Stopped == jobs.StoppedOnCall:
+		return errInterrupted
+	case done.Stopped != "":
+		return errWorkLeft
 	}
+	return nil
+}
+
+func (p *program) printCompacted(done jobs.Compacted) error {
+	left := ""
+	if done.Stopped != "" {
+		left = fmt.Sprintf("; %s left (stopped: %s)", countText(done.Left, "run"), done.Stopped)
+	}
+	_, err := fmt.Fprintf(p.out, "%s of %s, %s, %s of log: %s written, %d dropped, in %s%s\n",
+		countText(done.Runs, "run"), countText(done.Threads, "thread"), countText(done.Events, "event"), bytesText(done.LogBytes),
+		countText(done.Snapshots, "snapshot"), done.Dropped, durationText(done.Duration), left)
 	return err
 }

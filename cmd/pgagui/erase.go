@@ -147,6 +147,9 @@ func (p *program) finishErase(done jobs.Erased, failure error) error {
 		_, err = fmt.Fprintf(p.out, "%s %s with %s, in %s\n",
 			verb, countText(done.Threads, "thread"), countText(done.Events, "event"), durationText(done.Duration))
 	}
+	if failure == nil && err == nil && done.Unfinished {
+		return errWorkLeft
+	}
 	return errors.Join(failure, err)
 }
 

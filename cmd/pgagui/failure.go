@@ -24,6 +24,7 @@ const (
 	exitInput       = 3
 	exitRefused     = 4
 	exitUnavailable = 5
+	exitWorkLeft    = 6
 	exitInterrupted = 130
 )
 
@@ -35,7 +36,10 @@ const exitCodesText = `pgagui ends with one of these codes:
     3   bad input: a file that cannot be read (or written), or an event in it that cannot be used; then the message begins with file:line
     4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
     5   no database to work on: not reachable, without the schema agui, or with another version of it than this program's
-  130   interrupted (Ctrl-C)
+    6   a job stopped at its limit or time budget with work left: run it again
+  130   interrupted (Ctrl-C, SIGTERM); a worker that is told to stop so ends with 0
+
+A job that does nothing because another is at work, or because the server is a standby, ends with 0.
 
 An error is one line on stderr. What was stored before it stays.`
 
@@ -51,6 +55,8 @@ var (
 	errInterrupted = errors.New("interrupted")
 	// errProblems is the failure of verify, which has printed its findings already.
 	errProblems = errors.New("problems were found")
+	// errWorkLeft is how a job ends that stopped early, which its summary says.
+	errWorkLeft = errors.New("work is left")
 )
 
 // usageError is a command line that makes no sense.
@@ -80,6 +86,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errProblems):
 		return exitProblems
+	case errors.Is(err, errWorkLeft):
+		return exitWorkLeft
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &refusal):
@@ -134,7 +142,7 @@ func describe(err error) string {
 	if errors.As(err, &line) {
 		return oneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
 	}
-	if errors.Is(err, errProblems) {
+	if errors.Is(err, errProblems) || errors.Is(err, errWorkLeft) {
 		return ""
 	}
 	return oneLine("pgagui: " + explain(err))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +13,23 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+// asProgram, when set, makes the test binary pgagui itself: a process to send signals to, or for a shell to find.
+const asProgram = "PGAGUI_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	testdb.Main(m)
+}
+
+// program prepares a process of pgagui on the test's database.
+func (c commandLine) program(name string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(c.t.Context(), name, arguments...)
+	command.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL="+c.databaseURL)
+	return command
+}
 
 // outcome is what a command line printed and how it ended.
 type outcome struct {

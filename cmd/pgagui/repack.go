@@ -17,7 +17,8 @@ func (p *program) repackCommand() *cobra.Command {
 		Use:   "repack",
 		Short: "Join the small batches of ended runs",
 		Long: `Joins the batches of ended runs, of all scopes, into larger ones, which take a fraction of the space. Events, their order and their
-times stay as they are: each transaction reads back what it wrote before it commits. It can be stopped at any time.
+times stay as they are: each transaction reads back what it wrote before it commits. It can be stopped at any time. Like compact it does
+nothing while another is at work or on a standby, and ends with exit code 6 when it stopped at --limit or --max-time with work left.
 "pgagui compact" does it too, so there is seldom a need to call it.
 
 It takes the rights of the role agui_maintainer. The space is free for other rows after the next vacuum.`,
@@ -38,6 +39,12 @@ It takes the rights of the role agui_maintainer. The space is free for other row
 	return command
 }
 
+// repackResult is what repack prints with --json.
+type repackResult struct {
+	jobs.Repacked
+	Skipped jobs.SkipReason `json:"skipped,omitempty"`
+}
+
 func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {
@@ -50,17 +57,25 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 			return countText(done.Runs, "run") + ", " + batchesText(done.Joined)
 		})
 	}
-	done, failure := jobs.Repack(ctx, pool, options)
+	job := jobs.Job{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, options) }}
+	report, failure := job.Run(ctx, pool, nil)
 	line.clear()
+	done, _ := report.Result.(jobs.Repacked) // none when it was skipped
 	// Also after a failure: what was committed is done.
-	if p.json {
-		err = p.printJSON(done)
-	} else if failure == nil || done.Runs > 0 {
+	switch {
+	case p.json:
+		err = p.printJSON(repackResult{done, report.Skipped})
+	case report.Skipped != "":
+		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
+	case failure == nil || done.Runs > 0:
 		_, err = fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s\n",
 			countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration))
 	}
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return failure
+	case err == nil && done.Unfinished:
+		return errWorkLeft
 	}
 	return err
 }

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func importThreads(t *testing.T, commands commandLine, threads int) {
+	t.Helper()
+	var lines []string
+	for i := range threads {
+		lines = append(lines, answer(fmt.Sprint("t", i), "r", 3)...)
+	}
+	commands.must("import", writeFile(t, "threads.ndjson", lines...))
+}
+
+// gate lets compaction wait in the middle of each thread, from the call on until the test calls open.
+func gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func()) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), `
+		create function public.wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(1); return new; end';
+		create trigger wait before insert on agui.snapshot for each row execute function public.wait()`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `select pg_advisory_xact_lock(1)`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	open = func() {
+		if err := tx.Rollback(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	return func() bool {
+		var waits bool
+		if err := tx.QueryRow(t.Context(), `
+			select exists (select from pg_locks where locktype = 'advisory' and not granted and objid = 1
+				and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	}, open
+}
+
+func waitFor(t *testing.T, isSo func() bool) {
+	t.Helper()
+	for !isSo() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ended first")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func TestCompactEndsWithWorkLeft(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 3)
+	result := commands.run("compact", "--max-time", "1ns", "--json")
+	var done compactResult
+	if err := json.Unmarshal([]byte(result.out), &done); err != nil {
+		t.Fatal(err)
+	}
+	if result.code != exitWorkLeft || result.messages != "" || done.Stopped != jobs.StoppedByTime || done.Left != 3 {
+		t.Errorf("without time: exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if done := parse[compactResult](commands, "compact", "--older-than", "1h", "--max-time", "1ns"); done.Left != 0 || done.Stopped != "" {
+		t.Errorf("nothing is due: %+v", done)
+	}
+	if done := parse[compactResult](commands, "compact", "--limit", "3"); done.Runs != 3 || done.Left != 0 || done.Stopped != "" {
+		t.Errorf("the limit is what there is: %+v", done)
+	}
+	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "--older-than=x", "--every=0", "--grace=-1s"} {
+		commands.mustFail(exitUsage, "compact", wrong)
+	}
+}
+
+func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 3)
+	for _, arguments := range []string{
+		"repack --older-than 0s --limit 1", "erase --older-than 1us --limit 1 --yes --json",
+	} {
+		if result := commands.run(strings.Fields(arguments)...); result.code != exitWorkLeft || result.out == "" {
+			t.Errorf("pgagui %s: exit code %d, %s%s", arguments, result.code, result.out, result.messages)
+		}
+	}
+	commands.must("repack", "--older-than", "0s")
+	busy := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) {
+		if out := commands.must("repack"); out != "nothing done: another is at work\n" {
+			t.Errorf("a second start: %s", out)
+		}
+		return nil, nil
+	}}
+	if _, err := busy.Run(t.Context(), testdb.Connect(t, commands.databaseURL), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 3)
+	isReached, open := gate(t, testdb.Connect(t, commands.databaseURL))
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, messages bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"compact", "--workers", "1", "--database-url", commands.databaseURL}, strings.NewReader(""), &out, &messages)
+	}()
+	waitFor(t, isReached)
+	if out := commands.must("compact"); out != "nothing done: another is at work\n" {
+		t.Errorf("a second start: %s", out)
+	}
+	if done := parse[compactResult](commands, "compact"); done.Skipped != jobs.SkippedBusy || done.Runs != 0 {
+		t.Errorf("a second start: %+v", done)
+	}
+	interrupt()
+	open()
+	if code := <-ended; code != exitInterrupted || !strings.HasPrefix(out.String(), "1 run of 1 thread") ||
+		!strings.HasSuffix(out.String(), "; 2 runs left (stopped: interrupted)\n") {
+		t.Errorf("exit code %d, %s%s", code, out.String(), messages.String())
+	}
+}
+
+// process is pgagui in a process of its own.
+type process struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+	log   string // what it logged so far
+}
+
+func (c commandLine) start(arguments ...string) *process {
+	c.t.Helper()
+	command := c.program(os.Args[0], arguments...)
+	messages, err := command.StderrPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &process{command, bufio.NewScanner(messages), ""}
+}
+
+// waitForLine reads what the process logs up to a line that has all of the texts.
+func (p *process) waitForLine(t *testing.T, texts ...string) {
+	t.Helper()
+	for p.lines.Scan() {
+		line := p.lines.Text()
+		p.log += line + "\n"
+		missing := 0
+		for _, text := range texts {
+			if !strings.Contains(line, text) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return
+		}
+	}
+	t.Fatalf("the process ended without a line of %q:\n%s", texts, p.log)
+}
+
+// end returns the exit code.
+func (p *process) end(t *testing.T) int {
+	t.Helper()
+	for p.lines.Scan() {
+		p.log += p.lines.Text() + "\n"
+	}
+	var exit *exec.ExitError
+	if err := p.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return p.ProcessState.ExitCode()
+}
+
+func (p *process) terminate(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWorkerDoesTheJobs(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 2)
+	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
+	for _, job := range []string{"compact", "repack", "erase"} {
+		worker.waitForLine(t, `"msg":"job scheduled"`, `"job":"`+job+`"`)
+	}
+	worker.waitForLine(t, `"msg":"job done","job":"compact"`, `"runs":2`)
+	worker.terminate(t)
+	if code := worker.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.log)
+	}
+	if done := parse[compactResult](commands, "compact"); done.Waiting != 0 {
+		t.Errorf("afterwards %d runs wait", done.Waiting)
+	}
+	for _, wrong := range []string{"--compact=nonsense", "--erase=@daily", "--erase-after=1d", "--workers=0", "--grace=-1s", "extra"} {
+		commands.mustFail(exitUsage, "worker", wrong)
+	}
+}
+
+func TestWorkerFinishesTheThreadAtHandOnSIGTERM(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 3)
+	isReached, open := gate(t, testdb.Connect(t, commands.databaseURL))
+	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "off", "--workers", "1", "--grace", "1h")
+	waitFor(t, isReached)
+	worker.terminate(t)
+	worker.waitForLine(t, "worker stops")
+	open()
+	worker.waitForLine(t, "job done", "job=compact", "result.runs=1", "result.left=2", "result.stopped=interrupted")
+	if code := worker.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.log)
+	}
+}
+
+func TestWorkerCancelsWhatTakesLongerThanTheGrace(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 1)
+	isReached, open := gate(t, testdb.Connect(t, commands.databaseURL))
+	defer open()
+	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "off", "--grace", "0s")
+	waitFor(t, isReached)
+	worker.terminate(t)
+	worker.waitForLine(t, "job failed", "job=compact", "canceled")
+	if code := worker.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.log)
+	}
+}

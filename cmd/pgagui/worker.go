@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/worker"
+)
+
+// workerFlags say how the worker does its jobs.
+type workerFlags struct {
+	schedules  map[string]*string // by the name of the job
+	compaction compactFlags
+	eraseAfter time.Duration
+	grace      time.Duration
+}
+
+// workerJobs are the jobs that the worker knows; each has a flag with its name, for its schedule.
+var workerJobs = []struct{ name, schedule, does string }{
+	{"compact", "@every 1m", "fold ended runs into snapshots"},
+	{"repack", "@every 10m", "join the small batches of ended runs"},
+	{"erase", off, "remove threads for good that had no event for --erase-after"},
+}
+
+// off is the schedule of a job that is not done.
+const off = "off"
+
+func (p *program) workerCommand() *cobra.Command {
+	how := workerFlags{schedules: map[string]*string{}, compaction: compactFlags{running: true}}
+	command := &cobra.Command{
+		Use:   "worker",
+		Short: "Do the upkeep on schedules, in one process",
+		Long: `Does the jobs that keep a store in shape, each on its schedule: a line of five fields as in a crontab ('0 3 * * *', local time), or
+'@every 90s', '@hourly', '@daily'; 'off' leaves a job out. A job that fails is logged and done again when it is due next. Several workers,
+cron and pg_cron may serve one database: a job is done by one of them at a time. On a standby nothing is done until it is promoted.
+
+On SIGTERM or Ctrl-C the worker starts nothing more, waits up to --grace for the jobs at work, and ends with exit code 0.
+
+What it does it logs on stderr, with --json as JSON. To repack and to erase take the rights of the role agui_maintainer.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, how) },
+	}
+	flags := command.Flags()
+	for _, job := range workerJobs {
+		how.schedules[job.name] = flags.String(job.name, job.schedule, "when to "+job.does)
+	}
+	how.compaction.addFlags(flags)
+	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: how long ago the last event of a thread must be, as in 12h or 90d;\nof all scopes, or of the --scope given")
+	flags.DurationVar(&how.grace, "grace", defaultGrace, "on SIGTERM: how long jobs at work may go on")
+	return command
+}
+
+func (p *program) work(command *cobra.Command, how workerFlags) error {
+	wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
+	options, err := how.compaction.options(command)
+	if err != nil {
+		return err
+	}
+	if how.grace < 0 || (*how.schedules["erase"] != off) != (how.eraseAfter > 0) {
+		return wrong("--erase and --erase-after go together, and --grace must be 0 or more")
+	}
+	erasure := jobs.EraseOptions{OlderThan: how.eraseAfter, Reason: "pgagui worker --erase-after " + (*age)(&how.eraseAfter).String()}
+	if command.Flags().Changed("scope") {
+		erasure.Scope = &p.scope
+	}
+
+	// Each job has a connection beside that of its lock; compaction has one for each of its workers.
+	ctx := command.Context()
+	pool, err := p.connect(ctx, options.Workers+len(workerJobs))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	known := []jobs.Job{
+		compactJob(pool, options),
+		{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, jobs.RepackOptions{}) }},
+		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
+	}
+	var tasks []worker.Task
+	for _, job := range known {
+		if schedule := *how.schedules[job.Name]; schedule != off {
+			tasks = append(tasks, worker.Task{Schedule: schedule, Job: job})
+		}
+	}
+	if err := worker.Run(ctx, pool, tasks, worker.Options{Grace: how.grace, Logger: p.logger()}); err != nil {
+		return wrong(err.Error())
+	}
+	return nil
+}
+
+func (p *program) logger() *slog.Logger {
+	if p.json {
+		return slog.New(slog.NewJSONHandler(p.messages, nil))
+	}
+	return slog.New(slog.NewTextHandler(p.messages, nil))
+}
