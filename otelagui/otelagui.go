@@ -1,0 +1,170 @@
+// Package otelagui shows the jobs of a store in OpenTelemetry: a span and metrics for each time that a job is done.
+//
+//	observe, err := otelagui.Observer(otelagui.Options{})
+//	…
+//	worker.Run(ctx, pool, tasks, worker.Options{Observe: observe})
+//
+// The statements of a job are children of its span when the pool's connections have a tracer, for instance that of otelpgx.
+package otelagui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// scope names this package in what it emits.
+const scope = "github.com/pgagui/pgagui/otelagui"
+
+// Attributes of spans and metrics.
+const (
+	// JobNameKey is the name of the job: "compact".
+	JobNameKey = attribute.Key("pgagui.job.name")
+	// JobOutcomeKey is how it went: "done", "skipped", or "failed", which has an error.type too: an SQLSTATE, or the type in Go.
+	JobOutcomeKey = attribute.Key("pgagui.job.outcome")
+	errorTypeKey  = attribute.Key("error.type")
+)
+
+// Options say where spans and metrics go. The zero value means the global providers.
+type Options struct {
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+}
+
+// Observer makes an observer for jobs.Job.Run and worker.Run. Metrics:
+//
+//	pgagui.job.duration                 histogram, s: by job and outcome
+//	pgagui.compact.runs                 counter, {run}: runs that were processed
+//	pgagui.compact.events               counter, {event}: their events
+//	pgagui.compact.log                  counter, By: what their log takes as stored
+//	pgagui.compact.snapshots            counter, {snapshot}: snapshots written
+//	pgagui.compact.dropped_snapshots    counter, {snapshot}: those that were no longer needed
+//	pgagui.compact.left                 gauge, {run}: ended runs that wait for the next compaction
+//	pgagui.repack.runs                  counter, {run}: runs whose batches were joined where there was anything to join
+//	pgagui.repack.joined                counter, {batch}: batches that are part of a larger one now
+//	pgagui.erase.threads                counter, {thread}: threads that were removed
+//	pgagui.erase.events                 counter, {event}: their events
+func Observer(options Options) (jobs.Observer, error) {
+	if options.TracerProvider == nil {
+		options.TracerProvider = otel.GetTracerProvider()
+	}
+	if options.MeterProvider == nil {
+		options.MeterProvider = otel.GetMeterProvider()
+	}
+	tracer := options.TracerProvider.Tracer(scope)
+	metrics, err := newInstruments(options.MeterProvider.Meter(scope))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, job string) (context.Context, func(jobs.Report, error)) {
+		ctx, span := tracer.Start(ctx, "pgagui "+job, trace.WithAttributes(JobNameKey.String(job)))
+		return ctx, func(report jobs.Report, err error) {
+			outcome := outcomeOf(report, err)
+			span.SetAttributes(outcome...)
+			if err != nil {
+				span.SetStatus(codes.Error, err.Error())
+			}
+			metrics.record(ctx, span, report.Result) // also of a job that failed: what it committed stays
+			metrics.duration.Record(ctx, report.Duration.Seconds(), metric.WithAttributes(append(outcome, JobNameKey.String(job))...))
+			span.End()
+		}
+	}, nil
+}
+
+func outcomeOf(report jobs.Report, err error) []attribute.KeyValue {
+	switch {
+	case err != nil:
+		return []attribute.KeyValue{JobOutcomeKey.String("failed"), errorTypeKey.String(errorType(err))}
+	case report.Skipped != "":
+		return []attribute.KeyValue{JobOutcomeKey.String("skipped")}
+	default:
+		return []attribute.KeyValue{JobOutcomeKey.String("done")}
+	}
+}
+
+func errorType(err error) string {
+	var server *pgconn.PgError
+	switch {
+	case errors.As(err, &server):
+		return server.Code
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	default:
+		return fmt.Sprintf("%T", err)
+	}
+}
+
+type instruments struct {
+	duration metric.Float64Histogram
+
+	compactedRuns, compactedEvents, compactedLog, snapshots, droppedSnapshots metric.Int64Counter
+	left                                                                      metric.Int64Gauge
+	repackedRuns, joinedBatches                                               metric.Int64Counter
+	erasedThreads, erasedEvents                                               metric.Int64Counter
+}
+
+func newInstruments(meter metric.Meter) (*instruments, error) {
+	var failures []error
+	counter := func(name, unit, description string) metric.Int64Counter {
+		made, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		failures = append(failures, err)
+		return made
+	}
+	made := &instruments{
+		compactedRuns:    counter("pgagui.compact.runs", "{run}", "Ended runs that compaction processed."),
+		compactedEvents:  counter("pgagui.compact.events", "{event}", "Events of the runs that compaction processed."),
+		compactedLog:     counter("pgagui.compact.log", "By", "What the log of the processed runs takes as stored."),
+		snapshots:        counter("pgagui.compact.snapshots", "{snapshot}", "Snapshots that were written."),
+		droppedSnapshots: counter("pgagui.compact.dropped_snapshots", "{snapshot}", "Snapshots that were dropped because they were no longer needed."),
+		repackedRuns:     counter("pgagui.repack.runs", "{run}", "Runs whose batches were joined where there was anything to join."),
+		joinedBatches:    counter("pgagui.repack.joined", "{batch}", "Batches that became part of a larger one."),
+		erasedThreads:    counter("pgagui.erase.threads", "{thread}", "Threads that were removed for good."),
+		erasedEvents:     counter("pgagui.erase.events", "{event}", "Events of the threads that were removed."),
+	}
+	var err error
+	made.left, err = meter.Int64Gauge("pgagui.compact.left", metric.WithUnit("{run}"),
+		metric.WithDescription("Ended runs that wait for the next compaction."))
+	failures = append(failures, err)
+	made.duration, err = meter.Float64Histogram("pgagui.job.duration", metric.WithUnit("s"), metric.WithDescription("How long jobs took."),
+		metric.WithExplicitBucketBoundaries(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600))
+	failures = append(failures, err)
+	return made, errors.Join(failures...)
+}
+
+// record counts what a job did, and notes it on its span.
+func (i *instruments) record(ctx context.Context, span trace.Span, result any) {
+	count := func(counter metric.Int64Counter, attributeName string, value int64) {
+		counter.Add(ctx, value)
+		span.SetAttributes(attribute.Int64(attributeName, value))
+	}
+	switch done := result.(type) {
+	case jobs.Compacted:
+		count(i.compactedRuns, "pgagui.compact.runs", int64(done.Runs))
+		count(i.compactedEvents, "pgagui.compact.events", done.Events)
+		count(i.compactedLog, "pgagui.compact.log", done.LogBytes)
+		count(i.snapshots, "pgagui.compact.snapshots", int64(done.Snapshots))
+		count(i.droppedSnapshots, "pgagui.compact.dropped_snapshots", int64(done.Dropped))
+		if done != (jobs.Compacted{}) { // else it failed before it looked
+			i.left.Record(ctx, done.Left)
+			span.SetAttributes(attribute.Int64("pgagui.compact.left", done.Left))
+		}
+	case jobs.Repacked:
+		count(i.repackedRuns, "pgagui.repack.runs", int64(done.Runs))
+		count(i.joinedBatches, "pgagui.repack.joined", int64(done.Joined))
+	case jobs.Erased:
+		if !done.DryRun {
+			count(i.erasedThreads, "pgagui.erase.threads", int64(done.Threads))
+			count(i.erasedEvents, "pgagui.erase.events", done.Events)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package otelagui_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/otelagui"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func TestJobsShowInTracesAndMetrics(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for _, run := range []string{"a", "b"} {
+		if _, err := store.Append(t.Context(), "t", run, []json.RawMessage{
+			json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spans := tracetest.NewSpanRecorder()
+	reader := sdkmetric.NewManualReader()
+	observe, err := otelagui.Observer(otelagui.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	compact := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
+		return jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 1})
+	}}
+	failing := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) { return jobs.Repacked{Joined: 3}, errors.New("no luck") }}
+	busy := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
+		return compact.Run(ctx, pool, observe) // which is skipped, in a span within
+	}}
+	for _, job := range []jobs.Job{compact, failing, busy} {
+		if _, err := job.Run(t.Context(), pool, observe); (err != nil) != (job.Name == "repack") {
+			t.Errorf("job %s: error %v", job.Name, err)
+		}
+	}
+
+	var got []string
+	for _, span := range spans.Ended() {
+		attributes := attribute.NewSet(span.Attributes()...)
+		outcome, _ := attributes.Value(otelagui.JobOutcomeKey)
+		runs, _ := attributes.Value("pgagui.compact.runs")
+		got = append(got, fmt.Sprintf("%s %s, runs %d, error %t, inside another %t",
+			span.Name(), outcome.AsString(), runs.AsInt64(), span.Status().Code == codes.Error, span.Parent().IsValid()))
+	}
+	want := []string{
+		"pgagui compact done, runs 1, error false, inside another false",
+		"pgagui repack failed, runs 0, error true, inside another false",
+		"pgagui compact skipped, runs 0, error false, inside another true",
+		"pgagui compact done, runs 0, error false, inside another false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("spans:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, metric := range collected.ScopeMetrics[0].Metrics {
+		switch data := metric.Data.(type) {
+		case metricdata.Sum[int64]:
+			values[metric.Name] = fmt.Sprint(data.DataPoints[0].Value, metric.Unit)
+		case metricdata.Gauge[int64]:
+			values[metric.Name] = fmt.Sprint(data.DataPoints[0].Value, metric.Unit)
+		case metricdata.Histogram[float64]:
+			for _, point := range data.DataPoints {
+				job, _ := point.Attributes.Value(otelagui.JobNameKey)
+				outcome, _ := point.Attributes.Value(otelagui.JobOutcomeKey)
+				values[metric.Name+" "+job.AsString()+" "+outcome.AsString()] = fmt.Sprint(point.Count, metric.Unit)
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"pgagui.compact.runs": "1{run}", "pgagui.compact.events": "2{event}", "pgagui.compact.left": "1{run}",
+		"pgagui.repack.joined":                "3{batch}",
+		"pgagui.job.duration compact done":    "2s",
+		"pgagui.job.duration compact skipped": "1s",
+		"pgagui.job.duration repack failed":   "1s",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %q, want %q; all: %v", name, values[name], want, values)
+		}
+	}
+}
+
+// Whoever imports the packages of the core builds nothing of OpenTelemetry or of the scheduler.
+func TestTheCoreIsFreeOfOpenTelemetry(t *testing.T) {
+	t.Parallel()
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/pgagui/pgagui", "github.com/pgagui/pgagui/compaction",
+		"github.com/pgagui/pgagui/db", "github.com/pgagui/pgagui/jobs").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(output), "github.com/jackc/pgx/v5\n") {
+		t.Fatalf("go list -deps: %s", output)
+	}
+	for _, dependency := range strings.Fields(string(output)) {
+		if strings.HasPrefix(dependency, "go.opentelemetry.io/") || strings.HasPrefix(dependency, "github.com/robfig/cron") {
+			t.Errorf("the core depends on %s", dependency)
+		}
+	}
+}
