@@ -35,6 +35,12 @@ fuzz: oracle-client ## Compare the reducers on STREAMS generated streams from SE
 	@echo "SEED=$(SEED)"
 	$(WITH_SERVER) go test ./test -run "ReducersAgree|CompactedEventsMeanTheSame" -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
 
+FOR ?= 1m
+
+.PHONY: side-by-side
+side-by-side: ## Let worker, cron, pg_cron and writers work on one database FOR 1m, then verify it
+	$(WITH_SERVER) go test ./cmd/pgagui -run UpkeepSideBySide -side-by-side $(FOR) -timeout 0 -v $(ARGS)
+
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/robfig/cron/v3"
+	"go.yaml.in/yaml/v3"
+)
+
+// The recipes of the folder deploy do what they say: their command lines are run.
+
+func readDeploy(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// shell runs a command line in which the program is called pgagui, and returns its exit code and what it printed on stderr.
+func (c commandLine) shell(line string) (code int, messages string) {
+	c.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	folder := c.t.TempDir()
+	if err := os.Symlink(self, filepath.Join(folder, "pgagui")); err != nil {
+		c.t.Fatal(err)
+	}
+	command := c.program("sh", "-c", line)
+	command.Env = append(command.Env, "PATH="+folder+":"+os.Getenv("PATH"))
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		c.t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), stderr.String()
+}
+
+// mustServe starts a worker, which has to do a job and to end well.
+func (c commandLine) mustServe(arguments ...string) {
+	c.t.Helper()
+	worker := c.start(append(arguments, "--compact", "@every 1s")...) // the last one counts
+	worker.waitForLine(c.t, `"msg":"job done","job":"compact"`)
+	worker.terminate(c.t)
+	if code := worker.end(c.t); code != exitOK {
+		c.t.Errorf("pgagui %s: exit code %d:\n%s", strings.Join(arguments, " "), code, worker.log)
+	}
+}
+
+func TestCrontab(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 2)
+	entry := regexp.MustCompile(`(?m)^(?:# )?((?:[\d*/,-]+ +){5})(.*pgagui .*)$`)
+	entries := entry.FindAllStringSubmatch(readDeploy(t, "crontab"), -1)
+	if len(entries) != 3 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	for _, entry := range entries {
+		if _, err := cron.ParseStandard(strings.TrimSpace(entry[1])); err != nil {
+			t.Errorf("%s: %v", entry[0], err)
+		}
+		if code, messages := commands.shell(entry[2]); code != exitOK || messages != "" && !strings.HasPrefix(messages, "This removes") {
+			t.Errorf("%s: exit code %d, cron would mail: %s", entry[2], code, messages)
+		}
+	}
+	if done := parse[compactResult](commands, "compact"); done.Waiting != 0 {
+		t.Errorf("afterwards %d runs wait", done.Waiting)
+	}
+}
+
+func TestSystemdUnits(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(pgagui (\w+) .*)$`)
+	for name, subcommand := range map[string]string{"pgagui-compact": "compact", "pgagui-worker": "worker"} {
+		unit := readDeploy(t, "systemd/"+name+".service")
+		match := command.FindStringSubmatch(unit)
+		if match == nil || match[2] != subcommand {
+			t.Errorf("%s: no command %s", name, subcommand)
+			continue
+		}
+		if subcommand == "worker" {
+			// The quotes of systemd are those of a shell, which takes them apart here.
+			words, err := exec.CommandContext(t.Context(), "sh", "-c", `set -- `+match[1]+`; shift; printf '%s\n' "$@"`).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			commands.mustServe(strings.Split(strings.TrimSpace(string(words)), "\n")...)
+		} else if code, messages := commands.shell(match[1]); code != exitOK || messages != "" {
+			t.Errorf("%s: exit code %d, %s", match[1], code, messages)
+		}
+	}
+	if timer := readDeploy(t, "systemd/pgagui-compact.timer"); !strings.Contains(timer, "\nUnit=pgagui-compact.service\n") {
+		t.Error("the timer does not start the service")
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+		units, _ := filepath.Glob("../../deploy/systemd/*")
+		output, err := exec.CommandContext(t.Context(), "systemd-analyze", append([]string{"verify"}, units...)...).CombinedOutput()
+		// It also looks for the program, which need not be installed here.
+		for line := range strings.Lines(string(output)) {
+			if strings.Contains(line, "pgagui") && !strings.Contains(line, "/usr/local/bin/pgagui is not executable") {
+				t.Errorf("systemd-analyze verify (%v): %s", err, line)
+			}
+		}
+	}
+}
+
+func TestKubernetesManifests(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	type podSpec struct {
+		RestartPolicy                 string `yaml:"restartPolicy"`
+		TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
+		Containers                    []struct {
+			Image string   `yaml:"image"`
+			Args  []string `yaml:"args"`
+			Env   []struct {
+				Name string `yaml:"name"`
+			} `yaml:"env"`
+		} `yaml:"containers"`
+	}
+	type template struct {
+		Spec podSpec `yaml:"spec"`
+	}
+	type manifest struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Spec       struct {
+			Schedule    string   `yaml:"schedule"`
+			Template    template `yaml:"template"`
+			JobTemplate struct {
+				Spec struct {
+					Template         template `yaml:"template"`
+					PodFailurePolicy struct {
+						Rules []struct {
+							Action      string `yaml:"action"`
+							OnExitCodes struct {
+								Values []int `yaml:"values"`
+							} `yaml:"onExitCodes"`
+						} `yaml:"rules"`
+					} `yaml:"podFailurePolicy"`
+				} `yaml:"spec"`
+			} `yaml:"jobTemplate"`
+		} `yaml:"spec"`
+	}
+	read := func(name string) manifest {
+		var typed manifest
+		decoder := yaml.NewDecoder(strings.NewReader(readDeploy(t, "kubernetes/"+name)))
+		if err := decoder.Decode(&typed); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := decoder.Decode(new(any)); err != io.EOF {
+			t.Errorf("%s: more than one document, error %v", name, err)
+		}
+		return typed
+	}
+	check := func(name string, pod podSpec) []string {
+		if len(pod.Containers) != 1 || len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "DATABASE_URL" {
+			t.Fatalf("%s: %+v", name, pod)
+		}
+		if float64(pod.TerminationGracePeriodSeconds) <= defaultGrace.Seconds() {
+			t.Errorf("%s: the pod gets %d seconds, --grace alone is %s", name, pod.TerminationGracePeriodSeconds, defaultGrace)
+		}
+		return pod.Containers[0].Args
+	}
+
+	cronJob := read("cronjob.yaml")
+	if _, err := cron.ParseStandard(cronJob.Spec.Schedule); err != nil || cronJob.Kind != "CronJob" || cronJob.APIVersion != "batch/v1" {
+		t.Errorf("%s %s, schedule %v", cronJob.APIVersion, cronJob.Kind, err)
+	}
+	job := cronJob.Spec.JobTemplate.Spec
+	// Rules for exit codes take pods that are not restarted.
+	if rules := job.PodFailurePolicy.Rules; job.Template.Spec.RestartPolicy != "Never" || len(rules) != 2 ||
+		rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{exitWorkLeft}) ||
+		rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{exitUsage}) {
+		t.Errorf("restart policy %q, rules %+v", job.Template.Spec.RestartPolicy, rules)
+	}
+	commands.must(check("cronjob.yaml", job.Template.Spec)...)
+
+	deployment := read("worker.yaml")
+	if deployment.Kind != "Deployment" || deployment.APIVersion != "apps/v1" {
+		t.Errorf("%s %s", deployment.APIVersion, deployment.Kind)
+	}
+	commands.mustServe(check("worker.yaml", deployment.Spec.Template.Spec)...)
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// pgCronServer is a server with the schema agui in the database of pg_cron, for whose sessions no password is needed.
+type pgCronServer struct {
+	*cluster.Cluster
+	url  string
+	pool *pgxpool.Pool
+}
+
+// startPgCron gives nil when pg_cron is not installed.
+func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
+	t.Helper()
+	all := map[string]string{"cron.database_name": "postgres", "cron.host": "127.0.0.1", "fsync": "off", "max_connections": "200"}
+	for name, value := range settings {
+		all[name] = value
+	}
+	started, err := cluster.Start(t.Context(), cluster.Options{Settings: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := started.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	server := &pgCronServer{Cluster: started, url: started.URL("postgres")}
+	server.pool = testdb.Connect(t, server.url)
+	var isInstalled bool
+	if err := server.pool.QueryRow(t.Context(),
+		`select exists (select from pg_available_extensions where name = 'pg_cron')`).Scan(&isInstalled); err != nil {
+		t.Fatal(err)
+	}
+	if !isInstalled {
+		return nil
+	}
+	if err := schema.Up(t.Context(), server.url); err != nil {
+		t.Fatal(err)
+	}
+	server.execute(t, `alter system set shared_preload_libraries = 'pg_cron'`)
+	server.execute(t, `do $$ begin
+		execute format('copy (select %L) to %L', 'host all postgres 127.0.0.1/32 trust', current_setting('hba_file'));
+	end $$`)
+	server.restart(t)
+	return server
+}
+
+func (s *pgCronServer) execute(t *testing.T, statement string) {
+	t.Helper()
+	if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func (s *pgCronServer) restart(t *testing.T) {
+	t.Helper()
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.pool.Reset()
+}
+
+// The recipe for pg_cron does the upkeep without any program, whichever way pg_cron runs commands.
+func TestPgCron(t *testing.T) {
+	t.Parallel()
+	for how, backgroundWorkers := range map[string]string{"through connections": "off", "in background workers": "on"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0"})
+			if server == nil {
+				t.Skip("pg_cron is not installed (postgresql-NN-cron)")
+			}
+			commands := commandLine{t, server.url}
+			importThreads(t, commands, 20)
+			recipe := readDeploy(t, "pg_cron.sql")
+			server.execute(t, recipe)
+			server.execute(t, recipe) // once more changes nothing
+			// Due at once, instead of when the minute is full.
+			server.execute(t, `update cron.job set schedule = '@reboot'`)
+			server.restart(t)
+
+			var jobs, ended, failed, waiting int
+			waitFor(t, func() bool {
+				err := server.pool.QueryRow(t.Context(), `
+					select
+						(select count(*) from cron.job),
+						(select count(distinct jobid) from cron.job_run_details where status in ('succeeded', 'failed')),
+						(select count(*) from cron.job_run_details where status = 'failed'),
+						(select count(*) from agui.run where log_bytes is null or repacked_at is null)`).Scan(&jobs, &ended, &failed, &waiting)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ended == jobs
+			})
+			if jobs != 4 || failed > 0 || waiting > 0 {
+				t.Errorf("%d jobs, %d failed, %d runs were not compacted and repacked", jobs, failed, waiting)
+				rows, _ := server.pool.Query(t.Context(), `select command || ': ' || coalesce(return_message, '') from cron.job_run_details`)
+				for rows.Next() {
+					var line string
+					if rows.Scan(&line) == nil {
+						t.Log(line)
+					}
+				}
+			}
+			if found := parse[verified](commands, "verify"); found.Threads != 20 {
+				t.Errorf("verify: %+v", found)
+			}
+		})
+	}
+}
+
+var sideBySide = flag.Duration("side-by-side", 3*time.Second, "how long the test of all jobs side by side takes")
+
+// All that does upkeep works on one database at once, and writers write to it; nothing is wrong with it afterwards.
+func TestUpkeepSideBySide(t *testing.T) {
+	t.Parallel()
+	var (
+		url  string
+		pool *pgxpool.Pool
+	)
+	server := startPgCron(t, map[string]string{"agui.repack_after": "0"})
+	if server != nil {
+		url, pool = server.url, server.pool
+		server.execute(t, readDeploy(t, "pg_cron.sql"))
+		server.execute(t, `
+			update cron.job set schedule = '1 seconds'
+			where (select string_to_array(split_part(extversion, '-', 1), '.')::int[] >= '{1,5}' from pg_extension where extname = 'pg_cron')`)
+	} else {
+		url = testdb.New(t)
+		pool = testdb.Connect(t, url)
+	}
+	commands := commandLine{t, url}
+	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--every", "20")
+
+	ctx, cancel := context.WithTimeout(t.Context(), *sideBySide)
+	defer cancel()
+	var group errgroup.Group
+	begin := func(step func(n int) error) {
+		group.Go(func() error {
+			for n := 0; ctx.Err() == nil; n++ {
+				if err := step(n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for i := range 4 {
+		writer := writer{store: pgagui.New(pool, nil), name: fmt.Sprint("writer-", i), random: rand.New(rand.NewPCG(1, uint64(i)))}
+		begin(func(n int) error { return writer.run(t.Context(), n) })
+	}
+	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"verify"}} {
+		begin(func(int) error {
+			if result := commands.run(arguments...); result.code != exitOK {
+				return fmt.Errorf("pgagui %s: exit code %d: %s%s", arguments, result.code, result.out, result.messages)
+			}
+			return nil
+		})
+	}
+	for _, statement := range []string{`call agui.compact(5)`, `call agui.compact_running(20)`, `call agui.repack(5, older_than => '0')`} {
+		begin(func(int) error {
+			if _, err := pool.Exec(t.Context(), statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	worker.terminate(t)
+	if code := worker.end(t); code != exitOK || strings.Contains(worker.log, "job failed") {
+		t.Errorf("the worker ended with exit code %d:\n%s", code, worker.log)
+	}
+
+	var started, failed int
+	if server != nil {
+		if err := pool.QueryRow(t.Context(),
+			`select count(*), count(*) filter (where status = 'failed') from cron.job_run_details`).Scan(&started, &failed); err != nil || failed > 0 {
+			t.Errorf("%d of %d jobs of pg_cron failed, error %v", failed, started, err)
+		}
+	}
+	commands.must("compact")
+	found := parse[verified](commands, "verify")
+	if found.Threads < 4 {
+		t.Errorf("verify: %+v", found)
+	}
+	var runs, batches int
+	if err := pool.QueryRow(t.Context(), `select (select count(*) from agui.run), (select count(*) from agui.batch)`).Scan(&runs, &batches); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d runs, %d batches; pg_cron started %d jobs", runs, batches, started)
+}
+
+// writer appends runs of some events, in batches of some, to threads of its own; most follow the head, some branch off.
+type writer struct {
+	store  *pgagui.Store
+	name   string
+	random *rand.Rand
+}
+
+func (w writer) run(ctx context.Context, n int) error {
+	const runsOfThread = 50
+	thread := fmt.Sprint(w.name, "-", n/runsOfThread)
+	n %= runsOfThread
+	id := fmt.Sprint("r", n)
+	opening := map[string]string{"type": "RUN_STARTED", "runId": id}
+	if n > 0 && w.random.IntN(4) == 0 {
+		opening["parentRunId"] = fmt.Sprint("r", w.random.IntN(n))
+	}
+	first, err := json.Marshal(opening)
+	if err != nil {
+		return err
+	}
+	events := []json.RawMessage{first}
+	for i := range 10 + w.random.IntN(60) {
+		events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d","delta":"word %d "}`, n, i)))
+	}
+	events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"run":%d}}`, n)), json.RawMessage(`{"type":"RUN_FINISHED"}`))
+	for len(events) > 0 {
+		some := min(len(events), 1+w.random.IntN(8))
+		if _, err := w.store.Append(ctx, thread, id, events[:some]); err != nil {
+			return err
+		}
+		events = events[some:]
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+-- The upkeep by pg_cron, without any program outside the database. Run this once with psql, in the database that has the schema agui and is
+-- the one of cron.database_name, as the role that the jobs shall run as: it needs agui_maintainer, and usage on the schema cron.
+-- Running it again replaces the schedules. (For a database other than cron.database_name: cron.schedule_in_database.)
+--
+-- pg_cron starts a job again only when the last one has ended, and each commits as it goes: a restart of the server loses nothing.
+
+create extension if not exists pg_cron;
+
+-- Fold ended runs into snapshots. pg_cron 1.5 takes '10 seconds' in place of '* * * * *' too.
+select cron.schedule('agui compact', '* * * * *', $$call agui.compact(max_time => '50 seconds')$$);
+
+-- Snapshots of long runs that are still in progress.
+select cron.schedule('agui compact running', '* * * * *', $$call agui.compact_running(max_time => '50 seconds')$$);
+
+-- Join the small batches of ended runs: a fraction of the space.
+select cron.schedule('agui repack', '*/10 * * * *', $$call agui.repack(max_time => '9 minutes')$$);
+
+-- Where threads are to go some time after their last event:
+-- select cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason => 'retention', max_time => '1 hour')$$);
+
+-- pg_cron keeps a row of each time it did something.
+select cron.schedule('agui history', '0 4 * * *', $$
+    delete from cron.job_run_details
+    where end_time < now() - interval '7 days'
+        and jobid in (select jobid from cron.job where jobname like 'agui %')$$);
+
+-- What went wrong lately, if anything:
+--   select job.jobname, detail.start_time, detail.return_message
+--   from cron.job_run_details as detail join cron.job using (jobid)
+--   where detail.status = 'failed' order by detail.start_time desc limit 20;
+-- To take it back:
+--   select cron.unschedule(jobname) from cron.job where jobname like 'agui %';
