@@ -152,11 +152,10 @@ func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// Growing is one long thread of 290 runs and 92,000 events. A snapshot of the state opens each run, as agent servers do; deltas let it
-// grow to 400 KB.
-func (c *Corpus) Growing(seed uint64) Conversation { return c.growing(seed, 290, 400_000) }
+// Growing is one long thread of about 320 events a run. A snapshot of the state opens each run, as agent servers do; deltas let it
+// grow to stateSize bytes.
 
-func (c *Corpus) growing(seed uint64, runs, stateSize int) Conversation {
+func (c *Corpus) Growing(seed uint64, runs, stateSize int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
 		w.begin("")

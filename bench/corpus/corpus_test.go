@@ -122,7 +122,7 @@ func TestSizesOfTheConversations(t *testing.T) {
 	}
 	near := func(value, wanted int) bool { return value > wanted*9/10 && value < wanted*11/10 }
 
-	if runs, events, state := sizes(corpus.Growing(1)); runs != 290 || !near(events, 92_000) || !near(state, 400_000) {
+	if runs, events, state := sizes(corpus.Growing(1, 290, 400_000)); runs != 290 || !near(events, 92_000) || !near(state, 400_000) {
 		t.Errorf("Growing: %d runs, %d events, state of %d bytes", runs, events, state)
 	}
 	if _, events, state := sizes(corpus.AllTypes(1, 20)); !near(events, 20*320) || !near(state, 15_000) {

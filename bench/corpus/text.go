@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// enough bounds how much text is collected, in bytes: more than any corpus uses, so that conversations differ.
-const enough = 2_000_000
+// enough bounds how much text is collected, in bytes: more than a conversation uses.
+const enough = 1_000_000
 
 // errEnough ends the walk through the source tree.
 var errEnough = errors.New("enough text")

@@ -1,0 +1,233 @@
+// Package bench measures pgagui beside its peers: plain tables as people write them, the official client's compaction, LangGraph's
+// PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
+// measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
+//
+// A phase is a file: append.go, storage.go, read.go, compact.go, restore.go, patch.go.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgagui/pgagui/bench/corpus"
+	"github.com/pgagui/pgagui/bench/peers"
+)
+
+// Options say what to measure. The zero value measures everything but the peers that need Node.
+type Options struct {
+	// DatabaseURL is a database of the server to measure on. The user must be able to create databases there: each phase makes
+	// its own and drops them.
+	DatabaseURL string
+	// Phases are those to run; all when empty.
+	Phases []string
+	// Repeat is how many pairs are measured; 5 when 0.
+	Repeat int
+	// Quick takes tiny conversations: to see that it works, not to measure.
+	Quick bool
+	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci); empty: without them.
+	Peers string
+	// Progress, when set, is told what is being done.
+	Progress func(string)
+}
+
+type phase struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+var phases = []phase{
+	{"append", (*bench).append},
+	{"storage", (*bench).storage},
+	{"snapshots", (*bench).snapshots},
+	{"read", (*bench).read},
+	{"compact", (*bench).compact},
+	{"restore", (*bench).restore},
+	{"patch", (*bench).patch},
+}
+
+// Phases are the names that Options.Phases takes, in the order in which they run.
+func Phases() []string {
+	names := make([]string, len(phases))
+	for i, phase := range phases {
+		names[i] = phase.name
+	}
+	return names
+}
+
+// bench is one run of the benchmark.
+type bench struct {
+	Options
+	sizes  sizes
+	corpus *corpus.Corpus
+	peers  *peers.Process // nil: without
+	folder string         // for the files that the peers read
+	server *server
+	report *Report
+}
+
+// sizes say how much is measured.
+type sizes struct {
+	appendFor                      time.Duration // a slice of a side; a round has appendSlices of them
+	everydayThreads, everydayRuns  int
+	allTypesThreads, allTypesRuns  int
+	growingRuns, growingState      int
+	deltaRuns, branches            int
+	textInTokens, textInLargePiece int // characters in the threads of 50 runs
+	reads                          int // of a thread, in one measurement
+}
+
+var (
+	fullSize = sizes{
+		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
+		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, textInTokens: 67_000, textInLargePiece: 160_000, reads: 20,
+	}
+	quickSize = sizes{
+		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
+		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, textInTokens: 2_000, textInLargePiece: 4_000, reads: 2,
+	}
+)
+
+// Run measures, and returns the report.
+func Run(ctx context.Context, options Options) (report *Report, err error) {
+	selected, err := selectPhases(options.Phases)
+	if err != nil {
+		return nil, err
+	}
+	if options.Repeat <= 0 {
+		options.Repeat = 5
+	}
+	if options.Progress == nil {
+		options.Progress = func(string) {}
+	}
+	b := &bench{Options: options, sizes: fullSize, report: &Report{Begun: time.Now(), Repeat: options.Repeat, Quick: options.Quick}}
+	if options.Quick {
+		b.sizes = quickSize
+	}
+	if b.server, err = openServer(ctx, options.DatabaseURL); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.server.close()) }()
+	if b.report.Machine, err = b.server.machine(ctx); err != nil {
+		return nil, err
+	}
+	b.Progress("collect text for the conversations")
+	if b.corpus, err = corpus.Open(ctx); err != nil {
+		return nil, err
+	}
+	if b.folder, err = os.MkdirTemp("", "pgagui-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
+	if options.Peers != "" {
+		if b.peers, err = peers.Start(ctx, options.Peers); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.peers.Close()) }()
+	}
+
+	for _, phase := range selected {
+		if err := phase.run(b, ctx); err != nil {
+			return nil, fmt.Errorf("phase %s: %w", phase.name, err)
+		}
+	}
+	b.report.Seconds = time.Since(b.report.Begun).Seconds()
+	return b.report, nil
+}
+
+func selectPhases(names []string) ([]phase, error) {
+	if len(names) == 0 {
+		return phases, nil
+	}
+	for _, name := range names {
+		if !slices.Contains(Phases(), name) {
+			return nil, fmt.Errorf("there is no phase %q: use %s", name, strings.Join(Phases(), ", "))
+		}
+	}
+	var selected []phase
+	for _, phase := range phases {
+		if slices.Contains(names, phase.name) {
+			selected = append(selected, phase)
+		}
+	}
+	return selected, nil
+}
+
+// side is one of the things that are compared.
+type side struct {
+	name string
+	// measure does the work once and returns its figure.
+	measure func(ctx context.Context) (float64, error)
+}
+
+// figures are those of the sides, by name, round by round.
+type figures map[string][]float64
+
+// rounds measures all sides in turn, as often as asked for, after a round that does not count. Each round begins at the other end, for
+// what comes second finds caches filled and dirt to clean up.
+func (b *bench) rounds(ctx context.Context, what string, sides ...side) (figures, error) {
+	return b.slicedRounds(ctx, what, 1, sides...)
+}
+
+// slicedRounds measures each side in many short slices a round, and takes the mean of them: what disturbs a disk or a core for some
+// seconds then disturbs both sides.
+func (b *bench) slicedRounds(ctx context.Context, what string, slicesARound int, sides ...side) (figures, error) {
+	measured := figures{}
+	for round := range 1 + b.Repeat {
+		b.Progress(fmt.Sprintf("%s, round %d of %d", what, round, b.Repeat))
+		sums := map[string]float64{}
+		for slice := range slicesARound {
+			order := slices.Clone(sides)
+			if (round+slice)%2 == 1 {
+				slices.Reverse(order)
+			}
+			for _, side := range order {
+				runtime.GC() // what the other side left behind
+				figure, err := side.measure(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %s: %w", what, side.name, err)
+				}
+				sums[side.name] += figure
+			}
+		}
+		if round == 0 {
+			continue
+		}
+		for name, sum := range sums {
+			measured[name] = append(measured[name], sum/float64(slicesARound))
+		}
+	}
+	return measured, nil
+}
+
+// timed is a side that is measured in seconds.
+func timed(name string, work func(ctx context.Context) error) side {
+	return side{name, func(ctx context.Context) (float64, error) {
+		begin := time.Now()
+		err := work(ctx)
+		return time.Since(begin).Seconds(), err
+	}}
+}
+
+// rates turns seconds into so many things a second.
+func rates(seconds []float64, count int) []float64 {
+	values := make([]float64, len(seconds))
+	for i := range seconds {
+		values[i] = float64(count) / seconds[i]
+	}
+	return values
+}
+
+// inMilliseconds are seconds for people.
+func inMilliseconds(seconds []float64) []float64 {
+	values := make([]float64, len(seconds))
+	for i := range seconds {
+		values[i] = 1000 * seconds[i]
+	}
+	return values
+}

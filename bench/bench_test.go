@@ -1,0 +1,86 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/bench"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// All phases run, each with figures for both sides, and nothing is left on the server.
+func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
+	url := testdb.Empty(t)
+	options := bench.Options{DatabaseURL: url, Repeat: 2, Quick: true}
+	if _, err := os.Stat("peers/node_modules"); err == nil {
+		options.Peers = "peers"
+	} else {
+		t.Log("without the peers that run in Node: run npm ci in bench/peers")
+	}
+	report, err := bench.Run(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]bool{}
+	for _, m := range report.Measurements {
+		measured[m.Phase] = true
+		if len(m.Ours.Values) == 0 || len(m.Ours.Values) != len(m.Against.Values) {
+			t.Errorf("%s: %d figures of ours, %d of theirs", m.What, len(m.Ours.Values), len(m.Against.Values))
+		}
+		if !(m.Ratio.Min > 0 && m.Ratio.Min <= m.Ratio.Median && m.Ratio.Median <= m.Ratio.Max) {
+			t.Errorf("%s: ratio %+v", m.What, m.Ratio)
+		}
+	}
+	for _, phase := range bench.Phases() {
+		if !measured[phase] {
+			t.Errorf("phase %s measured nothing", phase)
+		}
+	}
+
+	var table bytes.Buffer
+	if err := report.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range report.Measurements {
+		if !strings.Contains(table.String(), m.What) {
+			t.Errorf("the table does not have %q:\n%s", m.What, &table)
+		}
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again bench.Report
+	if err := json.Unmarshal(text, &again); err != nil || len(again.Measurements) != len(report.Measurements) {
+		t.Errorf("the JSON does not come back: %v\n%s", err, text)
+	}
+
+	connection, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(context.Background())
+	var left int
+	if err := connection.QueryRow(context.Background(), `select count(*) from pg_database where datname like 'pgagui\_bench\_%'`).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if left > 0 {
+		t.Errorf("%d databases are left", left)
+	}
+}
+
+func TestUnknownPhaseIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := bench.Run(t.Context(), bench.Options{Phases: []string{"everything"}})
+	if err == nil || !strings.Contains(err.Error(), `there is no phase "everything": use append,`) {
+		t.Errorf("error %v", err)
+	}
+}

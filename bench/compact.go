@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgagui/pgagui/bench/corpus"
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// compact folds logs into snapshots, from the database and back, by one worker.
+func (b *bench) compact(ctx context.Context) error {
+	var allTypes []corpus.Conversation
+	for i := range b.sizes.allTypesThreads {
+		allTypes = append(allTypes, b.corpus.AllTypes(uint64(i)+1, b.sizes.allTypesRuns))
+	}
+	if err := b.compactThreads(ctx, compactCase{
+		name: "all event types", threads: allTypes, client: atLeast("5", 2), reading: atLeast("7", 0.25), sql: atLeast("8", 0.4),
+	}); err != nil {
+		return err
+	}
+	growing := b.corpus.Growing(1, b.sizes.growingRuns, b.sizes.growingState)
+	return b.compactThreads(ctx, compactCase{
+		name: "one growing thread", threads: []corpus.Conversation{growing}, wholeThread: true, client: atLeast("6", 20), reading: atLeast("7", 0.25),
+	})
+}
+
+type compactCase struct {
+	name    string
+	threads []corpus.Conversation
+	// wholeThread lets the client compact a thread in one call; else it compacts run by run.
+	wholeThread bool
+	// Targets against the client and against reading alone, and of SQL against the client; sql nil: SQL is not measured.
+	client, reading, sql *Target
+}
+
+func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
+	database, err := b.server.create(ctx, 4)
+	if err != nil {
+		return err
+	}
+	b.Progress("compact: load " + c.name)
+	if err := database.load(ctx, 20, c.threads...); err != nil {
+		return err
+	}
+	events, runs := countEvents(c.threads), 0
+	for _, thread := range c.threads {
+		runs += len(thread.Runs)
+	}
+
+	const inGo, inSQL, reading, client = "pgagui", "pgagui in SQL", "reading", "client"
+	sides := []side{
+		{inGo, func(ctx context.Context) (float64, error) {
+			if err := database.forgetSnapshots(ctx); err != nil {
+				return 0, err
+			}
+			return timed(inGo, func(ctx context.Context) error {
+				done, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{})
+				if err == nil && done.Runs != runs {
+					err = fmt.Errorf("%d runs of %d were compacted", done.Runs, runs)
+				}
+				return err
+			}).measure(ctx)
+		}},
+		{reading, func(ctx context.Context) (float64, error) {
+			return timed(reading, func(ctx context.Context) error {
+				read, err := database.readBatches(ctx)
+				if err == nil && read != events {
+					err = fmt.Errorf("%d events of %d were read", read, events)
+				}
+				return err
+			}).measure(ctx)
+		}},
+	}
+	if c.sql != nil {
+		sides = append(sides, side{inSQL, func(ctx context.Context) (float64, error) {
+			if err := database.forgetSnapshots(ctx); err != nil {
+				return 0, err
+			}
+			return timed(inSQL, func(ctx context.Context) error {
+				_, err := database.Exec(ctx, "call agui.compact()")
+				return err
+			}).measure(ctx)
+		}})
+	}
+	if b.peers != nil {
+		var files []string
+		for _, thread := range c.threads {
+			file, err := b.file(ctx, thread)
+			if err != nil {
+				return err
+			}
+			files = append(files, file)
+		}
+		sides = append(sides, side{client, func(ctx context.Context) (float64, error) {
+			total := 0.0
+			for _, file := range files {
+				var answer struct{ Seconds float64 }
+				command := map[string]any{"do": "client.compactEvents", "file": file, "thread": c.wholeThread}
+				if err := b.peers.Do(ctx, command, &answer); err != nil {
+					return 0, err
+				}
+				total += answer.Seconds
+			}
+			return total, nil
+		}})
+	}
+	measured, err := b.rounds(ctx, "compact "+c.name, sides...)
+	if err != nil {
+		return err
+	}
+	add := func(ours, against string, target *Target) {
+		b.report.add(Measurement{
+			Phase: "compact", What: fmt.Sprintf("compact %s, %d runs", c.name, runs), Unit: "events/s",
+			Ours: Side{Name: ours}, Against: Side{Name: against}, Target: target,
+		}, rates(measured[ours], events), rates(measured[against], events))
+	}
+	if b.peers != nil {
+		add(inGo, client, c.client)
+	}
+	add(inGo, reading, c.reading)
+	if b.peers != nil && c.sql != nil {
+		add(inSQL, client, c.sql)
+	}
+	return database.drop(ctx)
+}
+
+// forgetSnapshots undoes all compaction.
+func (d *database) forgetSnapshots(ctx context.Context) error {
+	if _, err := d.Exec(ctx, `
+		delete from agui.snapshot;
+		delete from agui.message;
+		update agui.run set log_bytes = null, n = null`); err != nil {
+		return err
+	}
+	return d.vacuum(ctx, append(logTables, snapshotTables...)...)
+}
+
+// readBatches reads the log as the job does, page by page, and throws it away. It returns the number of events.
+func (d *database) readBatches(ctx context.Context) (int, error) {
+	rows, err := d.Query(ctx, "select thread_key, array_agg(run_no order by run_no), max(last_seq) from agui.run group by thread_key")
+	if err != nil {
+		return 0, err
+	}
+	var threads []db.BatchesBetweenParams
+	for rows.Next() {
+		thread := db.BatchesBetweenParams{Page: 200}
+		var key pgtype.UUID
+		if err := rows.Scan(&key, &thread.RunNos, &thread.ThroughSeq); err != nil {
+			return 0, err
+		}
+		thread.ThreadKey = key
+		threads = append(threads, thread)
+	}
+	if err := rows.Err(); err != nil {
+		return 0, err
+	}
+	queries, events := db.New(d.Pool), 0
+	for _, thread := range threads {
+		for {
+			page, err := queries.BatchesBetween(ctx, thread)
+			if err != nil {
+				return 0, err
+			}
+			for _, batch := range page {
+				events += int(batch.N)
+				thread.FromSeq = batch.FirstSeq + int64(batch.N)
+			}
+			if len(page) < int(thread.Page) {
+				break
+			}
+		}
+	}
+	return events, nil
+}

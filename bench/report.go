@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what a benchmark found.
+type Report struct {
+	Begun        time.Time     `json:"begun"`
+	Seconds      float64       `json:"seconds"`
+	Machine      Machine       `json:"machine"`
+	Repeat       int           `json:"repeat"`
+	Quick        bool          `json:"quick,omitempty"` // tiny sizes: the figures mean nothing
+	Measurements []Measurement `json:"measurements"`
+}
+
+// Machine says where it ran.
+type Machine struct {
+	Cores      int               `json:"cores"`
+	System     string            `json:"system"`
+	Go         string            `json:"go"`
+	PostgreSQL string            `json:"postgresql"`
+	Settings   map[string]string `json:"settings"`
+}
+
+// Measurement compares pgagui with something else.
+type Measurement struct {
+	Phase string `json:"phase"`
+	What  string `json:"what"`
+	// Unit is that of the figures: events/s, bytes/event, ms, bytes.
+	Unit    string `json:"unit"`
+	Ours    Side   `json:"ours"`
+	Against Side   `json:"against"`
+	// Ratio is ours divided by theirs, pair by pair.
+	Ratio  Spread  `json:"ratio"`
+	Target *Target `json:"target,omitempty"`
+}
+
+// Side is one side of a comparison.
+type Side struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
+	Median float64   `json:"median"`
+}
+
+// Spread sums up values.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// Target is what the ratio should be.
+type Target struct {
+	Number string `json:"number"`
+	// AtLeast or AtMost is the limit of the median.
+	AtLeast float64 `json:"atLeast,omitempty"`
+	AtMost  float64 `json:"atMost,omitempty"`
+	Reached bool    `json:"reached"`
+}
+
+func atLeast(number string, ratio float64) *Target { return &Target{Number: number, AtLeast: ratio} }
+func atMost(number string, ratio float64) *Target  { return &Target{Number: number, AtMost: ratio} }
+
+// add completes a measurement and puts it into the report.
+func (r *Report) add(m Measurement, ours, against []float64) {
+	m.Ours.Values, m.Against.Values = ours, against
+	m.Ours.Median, m.Against.Median = spread(ours).Median, spread(against).Median
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i] / against[i]
+	}
+	m.Ratio = spread(ratios)
+	if m.Target != nil {
+		m.Target.Reached = m.Ratio.Median >= m.Target.AtLeast && (m.Target.AtMost == 0 || m.Ratio.Median <= m.Target.AtMost)
+	}
+	r.Measurements = append(r.Measurements, m)
+}
+
+func spread(values []float64) Spread {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	median := sorted[middle]
+	if len(sorted)%2 == 0 {
+		median = (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return Spread{median, sorted[0], sorted[len(sorted)-1]}
+}
+
+// Missed counts the targets that were not reached.
+func (r *Report) Missed() int {
+	missed := 0
+	for _, m := range r.Measurements {
+		if m.Target != nil && !m.Target.Reached {
+			missed++
+		}
+	}
+	return missed
+}
+
+// WriteTable writes the report for people.
+func (r *Report) WriteTable(out io.Writer) error {
+	settings := make([]string, 0, len(r.Machine.Settings))
+	for name, value := range r.Machine.Settings {
+		settings = append(settings, name+" "+value)
+	}
+	slices.Sort(settings)
+	fmt.Fprintf(out, "%s, %d cores, %s, PostgreSQL %s (%s)\n%d pairs each, %.0f s in all. Ratios are ours to theirs: median [smallest … largest].\n",
+		r.Machine.System, r.Machine.Cores, r.Machine.Go, r.Machine.PostgreSQL, strings.Join(settings, ", "), r.Repeat, r.Seconds)
+	if r.Quick {
+		fmt.Fprintln(out, "With tiny conversations: the figures mean nothing.")
+	}
+	fmt.Fprintln(out)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "#\twhat\tours\tagainst\t\tratio\ttarget\t")
+	for _, m := range r.Measurements {
+		number, wanted, verdict := "", "", ""
+		if m.Target != nil {
+			number, wanted, verdict = m.Target.Number, m.Target.String(), "missed"
+			if m.Target.Reached {
+				verdict = "ok"
+			}
+		}
+		ratio := ratioText(m.Ratio.Median)
+		if len(m.Ours.Values) > 1 {
+			ratio += fmt.Sprintf(" [%s … %s]", ratioText(m.Ratio.Min), ratioText(m.Ratio.Max))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", number, m.What, number3(m.Ours.Median), m.Unit,
+			number3(m.Against.Median), m.Against.Name, ratio, wanted, verdict)
+	}
+	return table.Flush()
+}
+
+func (t *Target) String() string {
+	if t.AtMost > 0 {
+		return "at most " + ratioText(t.AtMost)
+	}
+	return "at least " + ratioText(t.AtLeast)
+}
+
+// ratioText writes small ratios as fractions: 1/6.3, 0.65, 12.5.
+func ratioText(ratio float64) string {
+	if ratio > 0 && ratio <= 0.2 {
+		return "1/" + strings.TrimSuffix(strconv.FormatFloat(1/ratio, 'f', 1, 64), ".0")
+	}
+	if ratio >= 10 {
+		return strconv.FormatFloat(ratio, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(ratio, 'f', 2, 64)
+}
+
+// number3 writes a number with three digits or, when it is large, as many as it has: 0.0123, 4.56, 789, 12,345.
+func number3(value float64) string {
+	if math.Abs(value) < 1000 {
+		return strconv.FormatFloat(value, 'g', 3, 64)
+	}
+	digits := strconv.FormatFloat(value, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// server is the PostgreSQL server that is measured. It has a database for each phase, made from a template with the schema.
+type server struct {
+	connection *pgx.Conn
+	url        string
+	template   string
+	databases  []*database
+}
+
+// database is one for a phase.
+type database struct {
+	*pgxpool.Pool
+	store  *pgagui.Store
+	server *server
+	name   string
+}
+
+func openServer(ctx context.Context, databaseURL string) (s *server, err error) {
+	connection, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	s = &server{connection: connection, url: databaseURL}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	name := "pgagui_bench_" + strings.ToLower(rand.Text()[:8])
+	if _, err := connection.Exec(ctx, "create database "+name+" template template0 encoding 'UTF8'"); err != nil {
+		return nil, err
+	}
+	s.template = name
+	address, err := s.urlOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return s, schema.Up(ctx, address)
+}
+
+// close drops the template and what is left of the databases, also when ctx of the benchmark has ended.
+func (s *server) close() error {
+	ctx := context.Background()
+	var failures []error
+	for _, database := range s.databases {
+		failures = append(failures, database.drop(ctx))
+	}
+	if s.template != "" {
+		_, err := s.connection.Exec(ctx, "drop database "+s.template)
+		failures = append(failures, err)
+	}
+	return errors.Join(append(failures, s.connection.Close(ctx))...)
+}
+
+func (s *server) urlOf(database string) (string, error) {
+	if !strings.Contains(s.url, "://") {
+		return fmt.Sprintf("%s dbname=%s", s.url, database), nil
+	}
+	address, err := url.Parse(s.url)
+	if err != nil {
+		return "", errors.New("the address of the database cannot be read") // not the address: it may hold a password
+	}
+	address.Path = "/" + database
+	return address.String(), nil
+}
+
+// machine describes where the benchmark runs.
+func (s *server) machine(ctx context.Context) (Machine, error) {
+	m := Machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Settings: map[string]string{}}
+	if err := s.connection.QueryRow(ctx, "show server_version").Scan(&m.PostgreSQL); err != nil {
+		return Machine{}, err
+	}
+	for _, name := range []string{"fsync", "synchronous_commit", "shared_buffers", "jit"} {
+		var value string
+		if err := s.connection.QueryRow(ctx, "select current_setting($1)", name).Scan(&value); err != nil {
+			return Machine{}, err
+		}
+		m.Settings[name] = value
+	}
+	return m, nil
+}
+
+// create makes a database that has the schema, with a pool of so many connections.
+func (s *server) create(ctx context.Context, connections int) (*database, error) {
+	name := fmt.Sprintf("%s_%d", s.template, len(s.databases)+1)
+	if _, err := s.connection.Exec(ctx, "create database "+name+" template "+s.template); err != nil {
+		return nil, err
+	}
+	d := &database{server: s, name: name}
+	s.databases = append(s.databases, d)
+	address, err := s.urlOf(name)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(connections)
+	if d.Pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	d.store = pgagui.New(d.Pool, nil)
+	return d, nil
+}
+
+// url is the address of the database for peers.
+func (d *database) url() (string, error) { return d.server.urlOf(d.name) }
+
+// drop removes the database; a second call does nothing.
+func (d *database) drop(ctx context.Context) error {
+	if d.name == "" {
+		return nil
+	}
+	if d.Pool != nil {
+		d.Pool.Close()
+	}
+	_, err := d.server.connection.Exec(ctx, "drop database "+d.name+" with (force)")
+	d.name = ""
+	return err
+}
+
+// size is what tables take on disk with all that belongs to them, after a vacuum.
+func (d *database) size(ctx context.Context, tables ...string) (float64, error) {
+	total := 0.0
+	for _, table := range tables {
+		if _, err := d.Exec(ctx, "vacuum "+table); err != nil {
+			return 0, err
+		}
+		var bytes int64
+		if err := d.QueryRow(ctx, "select pg_total_relation_size($1::text::regclass)", table).Scan(&bytes); err != nil {
+			return 0, err
+		}
+		total += float64(bytes)
+	}
+	return total, nil
+}
+
+// Tables of the log and of what is folded from it.
+var (
+	logTables      = []string{"agui.thread", "agui.run", "agui.batch"}
+	snapshotTables = []string{"agui.snapshot", "agui.message"}
+)
