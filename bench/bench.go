@@ -129,6 +129,7 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, b.peers.Close()) }()
+		b.report.Machine.Peers = b.peers.Versions
 	}
 
 	for _, phase := range selected {

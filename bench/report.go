@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,6 +29,8 @@ type Machine struct {
 	Go         string            `json:"go"`
 	PostgreSQL string            `json:"postgresql"`
 	Settings   map[string]string `json:"settings"`
+	// Peers are the versions of Node and of the packages that were measured; none when they were not.
+	Peers map[string]string `json:"peers,omitempty"`
 }
 
 // Measurement compares pgagui with something else.
@@ -107,13 +110,14 @@ func (r *Report) Missed() int {
 
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(out io.Writer) error {
-	settings := make([]string, 0, len(r.Machine.Settings))
-	for name, value := range r.Machine.Settings {
-		settings = append(settings, name+" "+value)
+	m := r.Machine
+	fmt.Fprintf(out, "%s, %d cores, %s, PostgreSQL %s (%s)\n", m.System, m.Cores, m.Go, m.PostgreSQL, list(m.Settings))
+	if len(m.Peers) > 0 {
+		fmt.Fprintf(out, "peers: %s\n", list(m.Peers))
+	} else {
+		fmt.Fprintln(out, "without the official client and LangGraph (flag --peers)")
 	}
-	slices.Sort(settings)
-	fmt.Fprintf(out, "%s, %d cores, %s, PostgreSQL %s (%s)\n%d pairs each, %.0f s in all. Ratios are ours to theirs: median [smallest … largest].\n",
-		r.Machine.System, r.Machine.Cores, r.Machine.Go, r.Machine.PostgreSQL, strings.Join(settings, ", "), r.Repeat, r.Seconds)
+	fmt.Fprintf(out, "%d pairs each, %.0f s in all. Ratios are ours to theirs: median [smallest … largest].\n", r.Repeat, r.Seconds)
 	if r.Quick {
 		fmt.Fprintln(out, "With tiny conversations: the figures mean nothing.")
 	}
@@ -136,6 +140,15 @@ func (r *Report) WriteTable(out io.Writer) error {
 			number3(m.Against.Median), m.Against.Name, ratio, wanted, verdict)
 	}
 	return table.Flush()
+}
+
+// list writes names and values in the order of the names.
+func list(values map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, name+" "+values[name])
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (t *Target) String() string {

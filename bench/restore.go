@@ -89,8 +89,17 @@ func (b *bench) againstLangGraph(ctx context.Context, database *database, thread
 		return err
 	}
 	b.Progress("restore: LangGraph stores the thread")
-	var loaded struct{ Bytes float64 }
-	if err := b.peers.Do(ctx, map[string]any{"do": "langgraph.load", "file": file, "url": address}, &loaded); err != nil {
+	stored := func(deltas bool) (bytes float64, err error) {
+		var answer struct{ Bytes float64 }
+		err = b.peers.Do(ctx, map[string]any{"do": "langgraph.load", "file": file, "url": address, "deltas": deltas}, &answer)
+		return answer.Bytes, err
+	}
+	inDeltas, err := stored(true)
+	if err != nil {
+		return err
+	}
+	inLists, err := stored(false) // as its defaults have it: these tables are read below
+	if err != nil {
 		return err
 	}
 	size, err := database.size(ctx, append(logTables, snapshotTables...)...)
@@ -98,10 +107,16 @@ func (b *bench) againstLangGraph(ctx context.Context, database *database, thread
 		return err
 	}
 	events := float64(thread.Events())
-	b.report.add(Measurement{
-		Phase: "restore", What: fmt.Sprintf("log and snapshots on disk, a thread of %d runs", len(thread.Runs)), Unit: "bytes/event",
-		Ours: Side{Name: "pgagui"}, Against: Side{Name: "LangGraph"}, Target: atMost("4", 1.0/6),
-	}, []float64{size / events}, []float64{loaded.Bytes / events})
+	for _, langGraph := range []struct {
+		name   string
+		bytes  float64
+		target *Target
+	}{{"LangGraph", inLists, atMost("4", 1.0/6)}, {"LangGraph, DeltaChannel", inDeltas, nil}} {
+		b.report.add(Measurement{
+			Phase: "restore", What: fmt.Sprintf("log and snapshots on disk, a thread of %d runs", len(thread.Runs)), Unit: "bytes/event",
+			Ours: Side{Name: "pgagui"}, Against: Side{Name: langGraph.name}, Target: langGraph.target,
+		}, []float64{size / events}, []float64{langGraph.bytes / events})
+	}
 
 	const ours, inTheMiddle, langGraph, client = "pgagui", "pgagui in the middle", "LangGraph", "client replays"
 	measured, err := b.rounds(ctx, "restore",
@@ -129,8 +144,8 @@ func (b *bench) againstLangGraph(ctx context.Context, database *database, thread
 		target              *Target
 	}{
 		{fmt.Sprintf("restore a thread of %d events", thread.Events()), ours, langGraph, atMost("10", 1.0/20)},
-		{"the same, in the middle of a run", inTheMiddle, langGraph, nil},
-		{"the same, at its end", ours, client, nil},
+		{"the same, as it stood in the middle of runs", inTheMiddle, langGraph, nil},
+		{"the same, beside a replay of its events", ours, client, nil},
 	} {
 		b.report.add(Measurement{
 			Phase: "restore", What: comparison.what, Unit: "ms",
