@@ -85,7 +85,7 @@ func Open(ctx context.Context) (*Corpus, error) {
 // Bytes a token has on average.
 const tokenSize = 4
 
-// Everyday is an ordinary chat: answers, half of them after a tool call, some reasoning, some changes of a small state, now and then
+// Everyday is an ordinary chat: answers, most of them after tool calls, some reasoning, some changes of a small state, now and then
 // an activity. A run has about 320 events of about 150 bytes.
 func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	w := c.writer(seed, tokenSize)
