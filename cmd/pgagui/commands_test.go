@@ -274,6 +274,8 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "log t u", exitUsage, "one thread"},
 		{installed, "import", exitUsage, "pgagui import --help"},
 		{installed, "migrate", exitUsage, "up, down, status or sql"},
+		{installed, "bench --phase everything", exitUsage, "everything"},
+		{installed, "bench --repeat 0", exitUsage, "--repeat"},
 		{empty, "log t", exitUnavailable, "pgagui migrate up"},
 		{empty, "export t", exitUnavailable, "pgagui migrate up"},
 		{empty, "branches t", exitUnavailable, "pgagui migrate up"},
