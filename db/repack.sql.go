@@ -12,6 +12,17 @@ import (
 	"time"
 )
 
+const MayRepack = `-- name: MayRepack :one
+select has_table_privilege('agui.batch', 'delete')::boolean as allowed
+`
+
+func (q *Queries) MayRepack(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, MayRepack)
+	var allowed bool
+	err := row.Scan(&allowed)
+	return allowed, err
+}
+
 const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
 from agui.next_to_repack($1::uuid, $2::interval) as due

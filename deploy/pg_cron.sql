@@ -6,14 +6,11 @@
 
 create extension if not exists pg_cron;
 
--- Fold ended runs into snapshots. pg_cron 1.5 takes '10 seconds' in place of '* * * * *' too.
+-- Fold ended runs into snapshots, and join the small batches of runs that ended a while ago. pg_cron 1.5 takes '10 seconds' in place of '* * * * *' too.
 select cron.schedule('agui compact', '* * * * *', $$call agui.compact(max_time => '50 seconds')$$);
 
 -- Snapshots of long runs that are still in progress.
 select cron.schedule('agui compact running', '* * * * *', $$call agui.compact_running(max_time => '50 seconds')$$);
-
--- Join the small batches of ended runs: a fraction of the space.
-select cron.schedule('agui repack', '*/10 * * * *', $$call agui.repack(max_time => '9 minutes')$$);
 
 -- Where threads are to go some time after their last event:
 -- select cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason => 'retention', max_time => '1 hour')$$);

@@ -91,6 +91,11 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	}
 }
 
+// MayRepack reports whether the role of the pool's connections has the rights that Repack takes.
+func MayRepack(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+	return db.New(pool).MayRepack(ctx)
+}
+
 // repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile.
 func repackRun(ctx context.Context, queries *db.Queries, run db.NextToRepackRow) (joined int, err error) {
 	nextSeq := int64(1)

@@ -54,12 +54,15 @@ func (p *program) compactCommand() *cobra.Command {
 		limit   int
 		maxTime time.Duration
 		grace   time.Duration
+		repack  bool
 	)
 	command := &cobra.Command{
 		Use:   "compact",
 		Short: "Fold ended runs into snapshots",
 		Long: `Folds every ended run that was not processed yet, of all scopes, the oldest first, and keeps the snapshots that make reading cheap.
-The log stays as it is. With --running, long runs that are still in progress get a snapshot too, and a new one after so many more events.
+Then it joins the small batches of runs that ended longer ago than the setting agui.repack_after (10m), as "pgagui repack" does, unless
+--repack=false or the role may not. What the log says stays as it is. With --running, long runs that are still in progress get a
+snapshot too, and a new one after so many more events.
 
 It is made for cron. It can be stopped or killed at any time; what was committed stays. While another pgagui compact or a call of
 agui.compact is at work, and on a standby, it does nothing: exit code 0. When it stopped at --limit or --max-time with runs left, the
@@ -72,6 +75,7 @@ With --json the result is one line:
     snapshots, dropped         snapshots written, and dropped because they were no longer needed
     waiting, left              runs that waited at the beginning and in the end
     stopped                    what ended the job with runs left: "limit", "time" or "interrupted"; else it is not there
+    repacked                   what was repacked, as "pgagui repack --json" says it; else it is not there
     skipped                    why nothing was done: "another is at work" or "the server is a standby"; else it is not there
     nanoseconds                how long it took`,
 		Args: cobra.NoArgs,
@@ -86,13 +90,14 @@ With --json the result is one line:
 			options.MaxRuns, options.MaxTime = limit, maxTime
 			ctx, cancel := jobs.WithGrace(command.Context(), grace)
 			defer cancel()
-			return p.compact(ctx, options)
+			return p.compact(ctx, options, repack)
 		},
 	}
 	flags := command.Flags()
 	how.addFlags(flags)
 	flags.IntVar(&limit, "limit", 0, "stop after so many runs; 0: when all are done")
 	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; the threads at hand are finished. 0: when all are done")
+	flags.BoolVar(&repack, "repack", true, "repack what is due, too")
 	flags.DurationVar(&grace, "grace", defaultGrace, "on SIGTERM: how long the threads at hand may take")
 	return command
 }
@@ -100,10 +105,12 @@ With --json the result is one line:
 // compactResult is what compact prints with --json.
 type compactResult struct {
 	jobs.Compacted
-	Skipped jobs.SkipReason `json:"skipped,omitempty"`
+	Repacked *jobs.Repacked  `json:"repacked,omitempty"`
+	Skipped  jobs.SkipReason `json:"skipped,omitempty"`
 }
 
-func (p *program) compact(ctx context.Context, options jobs.CompactOptions) error {
+func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repack bool) error {
+	begin := time.Now()
 	pool, err := p.connect(ctx, options.Workers)
 	if err != nil {
 		return err
@@ -120,14 +127,21 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions) erro
 	report, failure := compactJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
 	done, _ := report.Result.(jobs.Compacted) // none when it was skipped
+	result := compactResult{Compacted: done, Skipped: report.Skipped}
+	if repack && failure == nil && report.Skipped == "" && done.Stopped == "" {
+		result.Repacked, failure = repackDue(ctx, pool, options, begin)
+	}
 	// Also after a failure: the threads that did not fail are done.
 	switch {
 	case p.json:
-		err = p.printJSON(compactResult{done, report.Skipped})
+		err = p.printJSON(result)
 	case report.Skipped != "":
 		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
 	case failure == nil || done.Runs > 0:
 		err = p.printCompacted(done)
+		if err == nil && result.Repacked != nil && result.Repacked.Runs > 0 {
+			err = p.printRepacked(*result.Repacked)
+		}
 	}
 	switch {
 	case failure != nil:
@@ -136,10 +150,28 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions) erro
 		return err
 	case done.Stopped == jobs.StoppedOnCall:
 		return errInterrupted
-	case done.Stopped != "":
+	case done.Stopped != "", result.Repacked != nil && result.Repacked.Unfinished:
 		return errWorkLeft
 	}
 	return nil
+}
+
+// repackDue repacks what is due, within what a compaction that began at begin has left of its limits. It returns nil when the role may
+// not, or another process is at it.
+func repackDue(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOptions, begin time.Time) (*jobs.Repacked, error) {
+	if allowed, err := jobs.MayRepack(ctx, pool); err != nil || !allowed {
+		return nil, err
+	}
+	limits := jobs.RepackOptions{MaxRuns: options.MaxRuns}
+	if options.MaxTime > 0 {
+		limits.MaxTime = max(1, options.MaxTime-time.Since(begin))
+	}
+	report, err := repackJob(pool, limits).Run(ctx, pool, nil)
+	if err != nil || report.Skipped != "" {
+		return nil, err
+	}
+	done, _ := report.Result.(jobs.Repacked)
+	return &done, nil
 }
 
 func (p *program) printCompacted(done jobs.Compacted) error {

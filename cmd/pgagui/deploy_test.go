@@ -66,7 +66,7 @@ func TestCrontab(t *testing.T) {
 	importThreads(t, commands, 2)
 	entry := regexp.MustCompile(`(?m)^(?:# )?((?:[\d*/,-]+ +){5})(.*pgagui .*)$`)
 	entries := entry.FindAllStringSubmatch(readDeploy(t, "crontab"), -1)
-	if len(entries) != 3 {
+	if len(entries) != 2 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for _, entry := range entries {

@@ -110,7 +110,7 @@ func TestPgCron(t *testing.T) {
 				}
 				return ended == jobs
 			})
-			if jobs != 4 || failed > 0 || waiting > 0 {
+			if jobs != 3 || failed > 0 || waiting > 0 {
 				t.Errorf("%d jobs, %d failed, %d runs were not compacted and repacked", jobs, failed, waiting)
 				rows, _ := server.pool.Query(t.Context(), `select command || ': ' || coalesce(return_message, '') from cron.job_run_details`)
 				for rows.Next() {

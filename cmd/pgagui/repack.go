@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/jobs"
@@ -39,6 +40,11 @@ It takes the rights of the role agui_maintainer. The space is free for other row
 	return command
 }
 
+// repackJob makes a job of repacking.
+func repackJob(pool *pgxpool.Pool, options jobs.RepackOptions) jobs.Job {
+	return jobs.Job{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, options) }}
+}
+
 // repackResult is what repack prints with --json.
 type repackResult struct {
 	jobs.Repacked
@@ -57,8 +63,7 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 			return countText(done.Runs, "run") + ", " + batchesText(done.Joined)
 		})
 	}
-	job := jobs.Job{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, options) }}
-	report, failure := job.Run(ctx, pool, nil)
+	report, failure := repackJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
 	done, _ := report.Result.(jobs.Repacked) // none when it was skipped
 	// Also after a failure: what was committed is done.
@@ -68,8 +73,7 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	case report.Skipped != "":
 		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
 	case failure == nil || done.Runs > 0:
-		_, err = fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s\n",
-			countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration))
+		err = p.printRepacked(done)
 	}
 	switch {
 	case failure != nil:
@@ -77,6 +81,12 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	case err == nil && done.Unfinished:
 		return errWorkLeft
 	}
+	return err
+}
+
+func (p *program) printRepacked(done jobs.Repacked) error {
+	_, err := fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s\n",
+		countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration))
 	return err
 }
 

@@ -253,3 +253,22 @@ func TestWorkerCancelsWhatTakesLongerThanTheGrace(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, worker.log)
 	}
 }
+
+func TestCompactRepacksWhatIsDue(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	if text := commands.must("compact"); strings.Contains(text, "joined") {
+		t.Errorf("runs that ended just now were repacked: %q", text)
+	}
+	pool := testdb.Connect(t, commands.databaseURL)
+	if _, err := pool.Exec(t.Context(), `update agui.run set ended_at = ended_at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	if result := parse[compactResult](commands, "compact", "--repack=false"); result.Repacked != nil {
+		t.Errorf("repacked although it should not: %+v", result)
+	}
+	if result := parse[compactResult](commands, "compact"); result.Repacked == nil || result.Repacked.Runs != 4 {
+		t.Errorf("%+v, want 4 runs repacked", result)
+	}
+}

@@ -77,7 +77,7 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	defer pool.Close()
 	known := []jobs.Job{
 		compactJob(pool, options),
-		{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, jobs.RepackOptions{}) }},
+		repackJob(pool, jobs.RepackOptions{}),
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
 	}
 	var tasks []worker.Task

@@ -10,3 +10,6 @@ from agui.repack_run(@thread_key::uuid, @run_no::int, @after_seq::bigint) as pie
 
 -- name: ReweighSnapshots :one
 select agui.reweigh_snapshots(@thread_key::uuid)::int as dropped;
+
+-- name: MayRepack :one
+select has_table_privilege('agui.batch', 'delete')::boolean as allowed;

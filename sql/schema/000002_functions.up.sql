@@ -5037,6 +5037,8 @@ begin
             perform agui.reweigh_snapshots(key);
             exit;
         end if;
+        -- No commit need wait for the disk: after a crash the batches are as they were before.
+        perform pg_catalog.set_config('synchronous_commit', 'off', true);
         select * into due from agui.next_to_repack(key, older_than);
         if key is distinct from due.thread_key then
             perform agui.reweigh_snapshots(key);  -- its log is smaller now
@@ -5215,6 +5217,8 @@ begin
             raise notice 'agui.compact does nothing more: another one is at work';
             exit;
         end if;
+        -- No commit need wait for the disk: what a crash takes back is made again from the log.
+        perform pg_catalog.set_config('synchronous_commit', 'off', true);
 
         -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
         -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
@@ -5260,6 +5264,11 @@ begin
         commit;
     end loop;
 
+    -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
+    if pg_catalog.has_table_privilege('agui.batch', 'delete') then
+        call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
+    end if;
+
     if failure is not null then
         raise exception using
             errcode = code,
@@ -5271,7 +5280,8 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, the oldest first, and keeps the snapshots that the rules ask for. '
+    'Folds ended runs that have not been processed yet, the oldest first, and keeps the snapshots that the rules ask for; then, where '
+    'the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
     'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
     'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
     'the error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and on a standby. '

@@ -26,6 +26,8 @@ begin
             perform agui.reweigh_snapshots(key);
             exit;
         end if;
+        -- No commit need wait for the disk: after a crash the batches are as they were before.
+        perform pg_catalog.set_config('synchronous_commit', 'off', true);
         select * into due from agui.next_to_repack(key, older_than);
         if key is distinct from due.thread_key then
             perform agui.reweigh_snapshots(key);  -- its log is smaller now
