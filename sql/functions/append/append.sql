@@ -149,7 +149,9 @@ begin
             update agui.run as run
             set status = agui.status_after(call.ended_by),
                 last_seq = log_end.last_seq + new_n,
-                ended_at = new_stamp
+                ended_at = new_stamp,
+                n = null,          -- a RUN_ERROR that follows RUN_FINISHED
+                log_bytes = null   -- is compaction's to look at, too
             where run.thread_key = key and run.run_no = log_end.run_no;
         end if;
         return log_end.last_seq + new_n;
