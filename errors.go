@@ -23,6 +23,7 @@ var (
 	ErrKeyCollision      = errors.New("thread key stands for another thread")
 	ErrUnknownShape      = errors.New("unknown shape of compacted events")
 	ErrThreadErased      = errors.New("thread was erased")
+	ErrLogDamaged        = errors.New("the log is damaged")
 )
 
 var errorOfState = map[string]error{
@@ -40,6 +41,7 @@ var errorOfState = map[string]error{
 	"AG012": ErrKeyCollision,
 	"AG013": ErrUnknownShape,
 	"AG014": ErrThreadErased,
+	"AG015": ErrLogDamaged,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

@@ -43,9 +43,13 @@ func TestCatalog(t *testing.T) {
 				and not exists (select from pg_index where indrelid = c.oid and indisprimary)`,
 		"no table is unlogged": `
 			select oid::regclass::text from pg_class where relnamespace = 'agui'::regnamespace and relkind = 'r' and relpersistence <> 'p'`,
-		"what only reads can run in parallel": `
+		"what only reads can run in parallel, but for the checks that catch errors": `
 			select oid::regprocedure::text from pg_proc
-			where pronamespace = 'agui'::regnamespace and provolatile <> 'v' and proparallel <> 's'`,
+			where pronamespace = 'agui'::regnamespace and provolatile <> 'v' and proparallel <> 's'
+				and proname not in ('verify', 'verify_log', 'verify_batches', 'verify_snapshots')`,
+		"what catches errors does not run in parallel, which PostgreSQL refuses before 17": `
+			select oid::regprocedure::text from pg_proc
+			where pronamespace = 'agui'::regnamespace and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,
 	}
 	for rule, query := range rules {
 		rows, err := pool.Query(context.Background(), query)
@@ -98,6 +102,8 @@ func TestRoles(t *testing.T) {
 		{"agui_reader", `select * from agui.stats, agui.lag`, true},
 		{"pg_monitor", `select * from agui.stats, agui.lag`, true},
 		{"pg_monitor", `select * from agui.run`, false},
+		{"agui_reader", `select agui.rebuild_snapshots('t')`, false},
+		{"agui_writer", `select agui.rebuild_snapshots('t')`, true},
 		{"agui_reader", `select agui.append('t', 'v', '[{"type":"RUN_STARTED"}]')`, false},
 		{"agui_reader", `call agui.compact()`, false},
 		{"agui_reader", `insert into agui.thread values (gen_random_uuid(), '', 'x')`, false},

@@ -79,6 +79,20 @@ create domain agui.json_nodes as int[];
 comment on domain agui.json_nodes is
     'The members of a JSON object or the items of an array, as numbers, while agui.json_patch_apply has it taken apart.';
 
+-- sql/types/life_event.sql
+create type agui.life_event as (
+    run_no        int,
+    place         bigint,
+    seq           bigint,
+    type          text,
+    run_id        text,
+    parent_run_id text
+);
+
+comment on type agui.life_event is
+    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; run_id and parent_run_id are those '
+    'that it names, guarded (agui.json_guard): a backslash is written as an escape.';
+
 -- sql/types/message_row.sql
 create type agui.message_row as (
     "position" int,
@@ -6075,73 +6089,398 @@ comment on function agui.fold_difference(agui.fold, agui.fold) is 'The first thi
 
 revoke execute on function agui.fold_difference(agui.fold, agui.fold) from public;
 
--- sql/functions/verify/verify.sql
-create or replace function agui.verify(thread_id text, scope text default '')
-returns setof agui.problem
+-- sql/functions/verify/has_news.sql
+create or replace function agui.has_news(thread_key uuid, since timestamptz)
+returns boolean
+language sql
+stable
+parallel safe
+return since is null
+    or (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = has_news.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) >= since
+    or exists (
+        select
+        from agui.snapshot as snapshot
+        where snapshot.thread_key = has_news.thread_key and snapshot.created_at >= since
+    );
+
+comment on function agui.has_news(uuid, timestamptz) is
+    'Whether events were appended to a thread, or snapshots of it made, at a time or later; null: always.';
+
+revoke execute on function agui.has_news(uuid, timestamptz) from public;
+
+-- sql/functions/verify/life_cycle.sql
+create or replace function agui.life_cycle(thread_key uuid)
+returns setof agui.life_event
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with batch_place as (
+        select
+            batch.first_seq,
+            sum(batch.n) over (partition by batch.run_no order by batch.first_seq) - batch.n as events_before
+        from agui.batch as batch
+        where batch.thread_key = life_cycle.thread_key
+    )
+    select
+        batch.run_no,
+        (batch_place.events_before + element.position)::bigint,
+        batch.first_seq + element.position - 1,
+        guarded.event ->> 'type',
+        guarded.event ->> 'runId',
+        nullif(guarded.event ->> 'parentRunId', '')
+    from agui.batch as batch
+    join batch_place on batch_place.first_seq = batch.first_seq
+    -- A batch that is no array is for agui.verify_batches to report.
+    cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
+        with ordinality as element (event, position)
+    cross join lateral (select agui.json_guard(element.event::text)::json) as guarded (event)
+    where batch.thread_key = life_cycle.thread_key
+        -- What cannot hold such a type is not looked into; one that is written with escapes has \u00 in it.
+        and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
+        and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
+        and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+$$;
+
+comment on function agui.life_cycle(uuid) is 'The events of a thread''s log that begin and end runs.';
+
+revoke execute on function agui.life_cycle(uuid) from public;
+
+-- sql/functions/verify/orphaned_keys.sql
+create or replace function agui.orphaned_keys(scope text default null)
+returns setof uuid
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := (agui.find_run(thread_id, null, scope)).thread_key;
+    -- The threads of a scope are one range of keys.
+    range text := coalesce(left(agui.thread_key(scope, '')::text, 18), '00000000-0000-0000');
+    key   uuid := (range || '-0000-000000000000')::uuid;
+    last_key constant uuid := case when scope is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else range || '-ffff-ffffffffffff' end;
 begin
-    return query select * from agui.verify_log(key);
-    return query select * from agui.verify_runs(key);
-    return query select * from agui.verify_snapshots(key);
+    -- From each key to the next one by way of the primary keys, however many rows it has.
+    loop
+        key := least(
+            (select run.thread_key from agui.run as run where run.thread_key > key order by run.thread_key limit 1),
+            (select batch.thread_key from agui.batch as batch where batch.thread_key > key order by batch.thread_key limit 1),
+            (select snapshot.thread_key from agui.snapshot as snapshot where snapshot.thread_key > key order by snapshot.thread_key limit 1),
+            (select message.thread_key from agui.message as message where message.thread_key > key order by message.thread_key limit 1)
+        );
+        exit when key is null or key > last_key;
+        perform from agui.thread as thread where thread.thread_key = key;
+        if not found then
+            return next key;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.orphaned_keys(text) is
+    'The keys that rows of a scope (null: of all) have although no row of agui.thread has them. agui.verify_log says more about each.';
+
+revoke execute on function agui.orphaned_keys(text) from public;
+
+-- sql/functions/verify/rebuild_snapshots.sql
+create or replace function agui.rebuild_snapshots(thread_id text, scope text default '')
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key    uuid := agui.thread_key(scope, thread_id);
+    damage agui.problem;
+    run_no int;
+    last_old_no int;
+begin
+    -- As compactors do: whoever writes snapshots of the thread holds its row.
+    perform from agui.thread as thread where thread.thread_key = key for no key update;
+    if not found then
+        perform agui.find_run(thread_id, null, scope);  -- says that there is no such thread, unless only its row is missing
+    end if;
+
+    select * into damage from agui.verify_log(key) limit 1;
+    if found then
+        raise exception using
+            errcode = 'AG015',
+            message = format('the snapshots of thread "%s" stay as they are, for its log is damaged: %s%s',
+                thread_id, 'run "' || damage.run_id || '": ', damage.problem),
+            hint = 'A snapshot may hold what the log has lost. Put the log right first, from a backup; agui.verify names all that is wrong.';
+    end if;
+
+    -- The new versions of messages get numbers behind the old ones, which go in the end: a search for the last number would meet each
+    -- deleted row again and again.
+    last_old_no := (select max(message.message_no) from agui.message as message where message.thread_key = key);
+    delete from agui.snapshot as snapshot where snapshot.thread_key = key;
+    update agui.run as run set n = null, log_bytes = null where run.thread_key = key and run.log_bytes is not null;
+    for run_no in
+        select run.run_no
+        from agui.run as run
+        where run.thread_key = key and run.status <> 'running'
+        order by run.run_no
+    loop
+        perform agui.compact_run(key, run_no);
+    end loop;
+    delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
+end
+$$;
+
+comment on function agui.rebuild_snapshots(text, text) is
+    'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as it is; answers how many '
+    'snapshots it has now. AG001: unknown thread, AG015: the log itself is damaged, so nothing is touched.';
+
+revoke execute on function agui.rebuild_snapshots(text, text) from public;
+
+-- sql/functions/verify/thread_keys.sql
+create or replace function agui.thread_keys(thread_id text, scope text default '')
+returns setof uuid
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select derived.thread_key
+    from (values (agui.thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
+    where exists (select from agui.thread where thread.thread_key = derived.thread_key)
+        or exists (select from agui.run where run.thread_key = derived.thread_key)
+        or exists (select from agui.batch where batch.thread_key = derived.thread_key)
+        or exists (select from agui.snapshot where snapshot.thread_key = derived.thread_key)
+        or exists (select from agui.message where message.thread_key = derived.thread_key)
+    union
+    select thread.thread_key
+    from agui.thread as thread
+    where thread.thread_id = thread_keys.thread_id and thread.scope = thread_keys.scope
+$$;
+
+comment on function agui.thread_keys(text, text) is
+    'The key of a thread, if there is a row that has it; with that of a thread row that has another key than it should, which is damage.';
+
+revoke execute on function agui.thread_keys(text, text) from public;
+
+-- sql/functions/verify/verify.sql
+create or replace function agui.verify(thread_id text, scope text default '')
+returns setof agui.problem
+language plpgsql
+stable
+-- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid;
+begin
+    for key in
+        select * from agui.thread_keys(thread_id, scope)
+    loop
+        return query select * from agui.verify_log(key);
+        begin
+            return query select * from agui.verify_references(key);
+        exception
+            when others then
+                return next (null, 'snapshots and messages cannot be read: ' || sqlerrm)::agui.problem;
+        end;
+        return query select * from agui.verify_snapshots(key);
+    end loop;
+    if not found then
+        perform agui.find_run(thread_id, null, scope);  -- says that there is no such thread
+    end if;
 end
 $$;
 
 comment on function agui.verify(text, text) is
-    'Checks a thread: seqs without gaps, batches, bounds and parents of runs, and every snapshot against a fold of the raw log. '
-    'One row a problem, no row when all is well. AG001: unknown thread.';
+    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its runs, and every snapshot against '
+    'a fold of the raw log. One row a problem, no row when all is well. agui.rebuild_snapshots puts right what is wrong with snapshots. '
+    'AG001: unknown thread.';
 
 revoke execute on function agui.verify(text, text) from public;
 
+-- sql/functions/verify/verify_batches.sql
+create or replace function agui.verify_batches(thread_key uuid)
+returns setof agui.problem
+language plpgsql
+stable
+-- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    batch    record;
+    events_n int;
+    no_event_at bigint;
+    unusable    text;
+    times_in_order boolean;
+    problems    text[];
+begin
+    for batch in
+        select
+            stored.first_seq,
+            stored.n,
+            stored.run_no,
+            run.run_id,
+            stored.recorded_at,
+            stored.events,
+            stored.earlier_us,
+            agui.event_time(stored.recorded_at, stored.earlier_us[1]) as begun_at,
+            coalesce(lag(stored.first_seq + stored.n) over in_order, 1) as expected_seq,
+            lag(stored.recorded_at) over in_order as previous_at
+        from agui.batch as stored
+        left join agui.run as run
+            on run.thread_key = stored.thread_key and run.run_no = stored.run_no
+        where stored.thread_key = verify_batches.thread_key
+        window in_order as (order by stored.first_seq)
+        order by stored.first_seq
+    loop
+        events_n := null;
+        no_event_at := null;
+        unusable := null;
+        begin
+            if json_typeof(batch.events) = 'array' then
+                select count(*), min(element.position) filter (where json_typeof(element.value) <> 'object')
+                into events_n, no_event_at
+                from json_array_elements(batch.events) with ordinality as element (value, position);
+            else
+                unusable := format('the batch at seq %s holds a JSON %s in place of an array of events', batch.first_seq, json_typeof(batch.events));
+            end if;
+        exception
+            when others then
+                unusable := format('the batch at seq %s cannot be read: %s', batch.first_seq, sqlerrm);
+        end;
+
+        times_in_order := true;
+        if batch.earlier_us is not null then
+            times_in_order := batch.earlier_us = array(select earlier.us from unnest(batch.earlier_us) as earlier (us) where earlier.us >= 0 order by earlier.us desc);
+        end if;
+        problems := array_remove(
+            array[
+                case when batch.first_seq <> batch.expected_seq then
+                    format('the batch at seq %s should begin at seq %s: events are missing or double', batch.first_seq, batch.expected_seq)
+                end,
+                unusable,
+                case when events_n <> batch.n then
+                    format('the batch at seq %s holds %s events, its row says %s', batch.first_seq, events_n, batch.n)
+                end,
+                case when no_event_at is not null then
+                    format('the event at seq %s is not a JSON object', batch.first_seq + no_event_at - 1)
+                end,
+                case when batch.run_id is null then
+                    format('the batch at seq %s belongs to run number %s, which does not exist', batch.first_seq, batch.run_no)
+                end,
+                case when cardinality(batch.earlier_us) <> batch.n then
+                    format('the batch at seq %s has the times of %s events, its row says %s', batch.first_seq, cardinality(batch.earlier_us), batch.n)
+                end,
+                case when not times_in_order then
+                    format('the times of the events in the batch at seq %s are not in order', batch.first_seq)
+                end,
+                case when batch.begun_at < batch.previous_at then
+                    format('the batch at seq %s was recorded before the one that precedes it', batch.first_seq)
+                end
+            ],
+            null
+        );
+        if problems <> '{}' then
+            return query select batch.run_id, unnest(problems);
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.verify_batches(uuid) is 'What is wrong with the batches of a thread: seqs, counts, events that are none, runs, times.';
+
+revoke execute on function agui.verify_batches(uuid) from public;
+
 -- sql/functions/verify/verify_log.sql
 create or replace function agui.verify_log(thread_key uuid)
+returns setof agui.problem
+language plpgsql
+stable
+-- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query select * from agui.verify_thread(thread_key);
+    return query select * from agui.verify_batches(thread_key);
+    return query select * from agui.verify_tree(thread_key);
+    begin
+        return query select * from agui.verify_runs(thread_key);
+    exception
+        when others then
+            return next (null, 'runs and log cannot be compared: ' || sqlerrm)::agui.problem;
+    end;
+end
+$$;
+
+comment on function agui.verify_log(uuid) is
+    'What is wrong with what was appended to a thread: its row, batches, runs and their tree. None of it can be made again.';
+
+revoke execute on function agui.verify_log(uuid) from public;
+
+-- sql/functions/verify/verify_references.sql
+create or replace function agui.verify_references(thread_key uuid)
 returns setof agui.problem
 language sql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with batch as (
-        select
-            batch.first_seq,
-            batch.n,
-            batch.run_no,
-            run.run_id,
-            json_array_length(batch.events) as stored_n,
-            batch.recorded_at,
-            coalesce(lag(batch.first_seq + batch.n) over in_order, 1) as expected_seq,
-            lag(batch.recorded_at) over in_order as previous_at
-        from agui.batch as batch
+    with stored as (
+        select coalesce(range_agg(int4range(message.message_no, message.message_no, '[]')), '{}') as message_nos
+        from agui.message as message
+        where message.thread_key = verify_references.thread_key
+    ),
+    held as (
+        select snapshot.run_no, run.run_id, coalesce(range_agg(part.message_nos), '{}') as message_nos
+        from agui.snapshot as snapshot
         left join agui.run as run
-            on run.thread_key = batch.thread_key and run.run_no = batch.run_no
-        where batch.thread_key = verify_log.thread_key
-        window in_order as (order by batch.first_seq)
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        left join unnest(snapshot.message_nos) as part (message_nos) on true
+        where snapshot.thread_key = verify_references.thread_key
+        group by snapshot.run_no, run.run_id
+    ),
+    problem as (
+        select 1 as kind, held.run_no as place, held.run_id,
+            format('there is a snapshot of run number %s, which does not exist', held.run_no) as text
+        from held
+        where held.run_id is null
+        union all
+        select 2, held.run_no, held.run_id,
+            format('the snapshot points to message versions that do not exist: %s', held.message_nos - stored.message_nos)
+        from held
+        cross join stored
+        where not held.message_nos <@ stored.message_nos
+        union all
+        select 3, 0, null, format('no snapshot holds the message versions %s', leaked.message_nos)
+        from (
+            select stored.message_nos - coalesce((select range_agg(held.message_nos) from held), '{}')
+            from stored
+        ) as leaked (message_nos)
+        where not isempty(leaked.message_nos)
+        union all
+        select 4, message.message_no, null, format('message version %s has another id or role than its body', message.message_no)
+        from agui.message as message
+        cross join lateral (select agui.json_guard(message.body::text)::json) as guarded (body)
+        where message.thread_key = verify_references.thread_key
+            and (
+                message.message_id is distinct from agui.json_string_text((guarded.body -> 'id')::text)
+                or message.role is distinct from agui.json_string_text((guarded.body -> 'role')::text)
+            )
     )
-    select batch.run_id, problem.text
-    from batch
-    cross join lateral (
-        values
-            (batch.first_seq <> batch.expected_seq,
-                format('the batch at seq %s should begin at seq %s: events are missing or double', batch.first_seq, batch.expected_seq)),
-            (batch.stored_n <> batch.n,
-                format('the batch at seq %s holds %s events, its row says %s', batch.first_seq, batch.stored_n, batch.n)),
-            (batch.run_id is null,
-                format('the batch at seq %s belongs to run number %s, which does not exist', batch.first_seq, batch.run_no)),
-            (batch.recorded_at < batch.previous_at,
-                format('the batch at seq %s was recorded before the one that precedes it', batch.first_seq))
-    ) as problem (is_there, text)
-    where problem.is_there
-    order by batch.first_seq
+    select problem.run_id, problem.text
+    from problem
+    order by problem.kind, problem.place
 $$;
 
-comment on function agui.verify_log(uuid) is 'What is wrong with the batches of a thread: seqs, counts, runs, times.';
+comment on function agui.verify_references(uuid) is
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together.';
 
-revoke execute on function agui.verify_log(uuid) from public;
+revoke execute on function agui.verify_references(uuid) from public;
 
 -- sql/functions/verify/verify_runs.sql
 create or replace function agui.verify_runs(thread_key uuid)
@@ -6151,54 +6490,87 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with bounds as (
-        select batch.run_no, min(batch.first_seq) as first_seq, max(batch.first_seq + batch.n - 1) as last_seq
+    with log as (
+        select
+            batch.run_no,
+            min(batch.first_seq) as first_seq,
+            max(batch.first_seq + batch.n - 1) as last_seq,
+            sum(batch.n) as n
         from agui.batch as batch
         where batch.thread_key = verify_runs.thread_key
         group by batch.run_no
     ),
-    run as (
-        select
-            run.run_id, run.run_no, run.status,
-            run.first_seq, run.last_seq,
-            bounds.first_seq as log_first_seq, bounds.last_seq as log_last_seq,
-            parent.run_id as parent_run_id, parent.last_seq as parent_last_seq,
-            opening.type, opening.run_id as started_run_id
-        from agui.run as run
-        left join bounds on bounds.run_no = run.run_no
-        left join agui.run as parent
-            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
-        left join agui.batch as first_batch
-            on first_batch.thread_key = run.thread_key and first_batch.first_seq = run.first_seq
-        left join lateral (
-            select guarded.event ->> 'type', guarded.event ->> 'runId'
-            from json_array_elements(first_batch.events) as element (event)
-            cross join lateral (select agui.json_guard(element.event::text)::json) as guarded (event)
-            limit 1
-        ) as opening (type, run_id) on true
-        where run.thread_key = verify_runs.thread_key
+    life_event as materialized (
+        select * from agui.life_cycle(verify_runs.thread_key)
+    ),
+    restart as (
+        select life_event.run_no, min(life_event.seq) as seq
+        from life_event
+        where life_event.type = 'RUN_STARTED' and life_event.place > 1
+        group by life_event.run_no
+    ),
+    -- The event that ended the run: the first RUN_FINISHED or RUN_ERROR. As clients have it, RUN_ERROR may follow RUN_FINISHED at once.
+    ending as (
+        select distinct on (closing.run_no) closing.*
+        from (
+            select
+                life_event.*,
+                life_event.type = 'RUN_FINISHED'
+                    and lead(life_event.type) over in_order = 'RUN_ERROR'
+                    and lead(life_event.place) over in_order = life_event.place + 1 as is_taken_back
+            from life_event
+            where life_event.type <> 'RUN_STARTED'
+            window in_order as (partition by life_event.run_no order by life_event.place)
+        ) as closing
+        where not coalesce(closing.is_taken_back, false)
+        order by closing.run_no, closing.place
     )
     select run.run_id, problem.text
-    from run
+    from agui.run as run
+    left join log on log.run_no = run.run_no
+    left join agui.run as parent
+        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    left join life_event as opening
+        on opening.run_no = run.run_no and opening.place = 1 and opening.type in ('RUN_STARTED', 'RUN_ERROR')
+    left join restart on restart.run_no = run.run_no
+    left join ending on ending.run_no = run.run_no
     cross join lateral (
         values
-            (run.log_first_seq is null, 'the run has no events'),
-            (run.log_first_seq <> run.first_seq,
-                format('the run should begin at seq %s, its first event is at seq %s', run.first_seq, run.log_first_seq)),
-            (run.status <> 'running' and run.log_last_seq <> run.last_seq,
-                format('the run should end at seq %s, its last event is at seq %s', run.last_seq, run.log_last_seq)),
-            (run.type is distinct from 'RUN_STARTED' and run.type is distinct from 'RUN_ERROR',
-                format('the run begins with %s instead of RUN_STARTED', coalesce(run.type, 'nothing'))),
-            (run.type = 'RUN_STARTED' and run.started_run_id <> replace(run.run_id, '\', '\u005c'),
-                format('the run''s RUN_STARTED names another run, "%s"', run.started_run_id)),
-            (run.parent_run_id is not null and (run.parent_last_seq is null or run.parent_last_seq >= run.first_seq),
-                format('the run began before its parent "%s" had ended', run.parent_run_id))
+            (log.n is null, 'the run has no events'),
+            (log.first_seq <> run.first_seq,
+                format('the run should begin at seq %s, its first event is at seq %s', run.first_seq, log.first_seq)),
+            (run.status <> 'running' and log.last_seq <> run.last_seq,
+                format('the run should end at seq %s, its last event is at seq %s', run.last_seq, log.last_seq)),
+            (run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
+            (run.status = 'running' and run.last_seq is not null,
+                format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
+            (log.n <> run.n,
+                format('the run''s row counts %s events, its log has %s', run.n, log.n)),
+            (log.n is not null and opening.type is null, 'the run does not begin with RUN_STARTED'),
+            (opening.type = 'RUN_STARTED' and opening.run_id <> replace(run.run_id, '\', '\u005c'),
+                format('the run''s RUN_STARTED names another run, "%s"', opening.run_id)),
+            (restart.seq is not null,
+                format('the run has a second RUN_STARTED, at seq %s', restart.seq)),
+            (log.n > ending.place,
+                format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.type, ending.seq, log.last_seq)),
+            (log.n is not null and run.status <> agui.status_after(ending.type),
+                format('the run is marked as %s, by its log it is %s', run.status, agui.status_after(ending.type))),
+            -- agui.append has parentRunId name a run, and a run without it follow the one begun last.
+            (opening.parent_run_id <> coalesce(replace(parent.run_id, '\', '\u005c'), ''),
+                format('the run''s %s names the parent "%s", its row %s',
+                    opening.type, opening.parent_run_id, coalesce('"' || parent.run_id || '"', 'none'))),
+            (opening.type is not null and opening.parent_run_id is null and run.parent_no is distinct from nullif(run.run_no - 1, 0),
+                format('the run''s %s names no parent, so it %s, its row says %s',
+                    opening.type, case when run.run_no = 1 then 'is a root' else 'follows the run before it' end,
+                    coalesce('"' || parent.run_id || '"', 'none')))
     ) as problem (is_there, text)
-    where problem.is_there
+    where run.thread_key = verify_runs.thread_key
+        and problem.is_there
     order by run.run_no
 $$;
 
-comment on function agui.verify_runs(uuid) is 'What is wrong with the runs of a thread: bounds, first event, parents.';
+comment on function agui.verify_runs(uuid) is
+    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name.';
 
 revoke execute on function agui.verify_runs(uuid) from public;
 
@@ -6207,38 +6579,54 @@ create or replace function agui.verify_snapshots(thread_key uuid)
 returns setof agui.problem
 language plpgsql
 stable
-parallel safe
+-- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    item     record;
-    stored   agui.fold;
-    replayed agui.fold;
-    wrong    int[] := '{}';
-    found_wrong agui.problem;
-    difference  text;
+    run        record;
+    -- Entries by run number: the last seq of a run whose lineage is whole, so that it can be folded.
+    whole      bigint[] := '{}';
+    wrong      int[] := '{}';
+    difference text;
 begin
     -- Ancestors come first, so each snapshot is compared with a fold that starts from one already proven: in sum the whole log
     -- is folded from its beginning, and no part of it twice on one lineage.
-    for item in
-        select run.run_id, run.run_no, run.parent_no, run.last_seq, snapshot.through_seq
-        from agui.snapshot as snapshot
-        join agui.run as run
-            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
-        where snapshot.thread_key = verify_snapshots.thread_key
-        order by run.run_no
+    for run in
+        select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
+        from agui.run as checked
+        left join agui.snapshot as snapshot
+            on snapshot.thread_key = checked.thread_key and snapshot.run_no = checked.run_no
+        where checked.thread_key = verify_snapshots.thread_key
+        order by checked.run_no
     loop
-        stored := agui.load_snapshot(thread_key, item.run_no);
-        replayed := agui.fold_run(
-            thread_key, item.run_no, item.through_seq,
-            agui.fold_base(thread_key, item.run_no, item.through_seq, wrong || item.run_no)
-        );
-        difference := agui.fold_difference(stored, replayed);
+        if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
+            whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
+        end if;
+        continue when run.through_seq is null;
+
+        difference := null;
+        if whole[run.run_no] is null then
+            difference := 'the snapshot cannot be compared with the log: the lineage of the run is broken';
+        elsif run.through_seq not between run.first_seq and whole[run.run_no] then
+            difference := format('the snapshot goes through seq %s, the run from seq %s to seq %s',
+                run.through_seq, run.first_seq, coalesce(run.last_seq::text, '(in progress)'));
+        else
+            begin
+                difference := 'the snapshot is not what the log says: ' || agui.fold_difference(
+                    agui.load_snapshot(thread_key, run.run_no),
+                    agui.fold_run(
+                        thread_key, run.run_no, run.through_seq,
+                        agui.fold_base(thread_key, run.run_no, run.through_seq, wrong || run.run_no)
+                    )
+                );
+            exception
+                when others then
+                    difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+            end;
+        end if;
         if difference is not null then
-            wrong := wrong || item.run_no;
-            found_wrong.run_id := item.run_id;
-            found_wrong.problem := 'the snapshot is not what the log says: ' || difference;
-            return next found_wrong;
+            wrong := wrong || run.run_no;
+            return next (run.run_id, difference)::agui.problem;
         end if;
     end loop;
 end
@@ -6247,6 +6635,111 @@ $$;
 comment on function agui.verify_snapshots(uuid) is 'Which snapshots of a thread are not what a fold of its raw log gives, and in what.';
 
 revoke execute on function agui.verify_snapshots(uuid) from public;
+
+-- sql/functions/verify/verify_thread.sql
+create or replace function agui.verify_thread(thread_key uuid)
+returns setof agui.problem
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select null::text, problem.text
+    from (values (verify_thread.thread_key)) as checked (thread_key)
+    left join agui.thread as thread on thread.thread_key = checked.thread_key
+    left join agui.erasure as erasure
+        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
+    cross join lateral (
+        select
+            exists (select from agui.run where run.thread_key = checked.thread_key),
+            concat_ws(', ',
+                case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
+                case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
+                case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
+                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end
+            )
+    ) as it (has_runs, has)
+    cross join lateral (
+        values
+            (thread.thread_key is null,
+                format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
+            (thread.thread_key <> derived.thread_key,
+                format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
+            (thread.thread_key is not null and not it.has_runs,
+                'the thread has no runs'),
+            (erasure.erased_at is not null,
+                format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
+    ) as problem (is_there, text)
+    where problem.is_there
+$$;
+
+comment on function agui.verify_thread(uuid) is 'What is wrong with the row of a thread: its key, or that it is not there.';
+
+revoke execute on function agui.verify_thread(uuid) from public;
+
+-- sql/functions/verify/verify_tree.sql
+create or replace function agui.verify_tree(thread_key uuid)
+returns setof agui.problem
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with run as (
+        select
+            run.thread_key, run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq,
+            coalesce(lag(run.run_no) over in_order, 0) + 1 as expected_no,
+            lag(run.run_id) over in_order as previous_id,
+            lag(run.first_seq) over in_order as previous_first_seq,
+            count(*) over (partition by run.run_id) as runs_with_id
+        from agui.run as run
+        where run.thread_key = verify_tree.thread_key
+        window in_order as (order by run.run_no)
+    )
+    select run.run_id, problem.text
+    from run
+    left join agui.run as parent
+        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    left join lateral (
+        -- Only where a parent is not older can the tree lead in a circle; "union" goes around it once.
+        with recursive ancestor as (
+            select parent.run_no, parent.parent_no
+            where parent.run_no >= run.run_no
+            union
+            select older.run_no, older.parent_no
+            from ancestor
+            join agui.run as older
+                on older.thread_key = run.thread_key and older.run_no = ancestor.parent_no
+        )
+        select exists (select from ancestor where ancestor.parent_no = run.run_no)
+    ) as circle (is_closed) on true
+    cross join lateral (
+        values
+            (run.run_no <> run.expected_no,
+                format('the run has the number %s, not %s: runs are missing', run.run_no, run.expected_no)),
+            (run.runs_with_id > 1,
+                format('run number %s has the id of another run of the thread', run.run_no)),
+            (run.first_seq <= run.previous_first_seq,
+                format('the run begins at seq %s, which is not after the run "%s" began', run.first_seq, run.previous_id)),
+            (run.status not in ('running', 'finished', 'failed'),
+                format('the run has an unknown status, "%s"', run.status)),
+            (run.parent_no is not null and parent.run_no is null,
+                format('the run''s parent, run number %s, does not exist', run.parent_no)),
+            (circle.is_closed,
+                format('the run is its own ancestor: from its parent "%s" the tree leads back to it', parent.run_id)),
+            (parent.run_no >= run.run_no and not circle.is_closed,
+                format('the run''s parent "%s" is not older than the run', parent.run_id)),
+            (parent.run_no < run.run_no and (parent.status = 'running' or parent.last_seq is null or parent.last_seq >= run.first_seq),
+                format('the run began before its parent "%s" had ended', parent.run_id))
+    ) as problem (is_there, text)
+    where problem.is_there
+    order by run.run_no
+$$;
+
+comment on function agui.verify_tree(uuid) is 'What is wrong with the tree of a thread''s runs: numbers, ids, parents, cycles.';
+
+revoke execute on function agui.verify_tree(uuid) from public;
 
 -- sql/views/event.sql
 create or replace view agui.event with (security_invoker = true) as

@@ -1,0 +1,66 @@
+-- name: ThreadsToVerify :many
+-- Threads in the order of their keys, a page at a time: of one scope or of all, a share of them or all, those with news since a time or all.
+select thread.thread_key, thread.scope, thread.thread_id
+from agui.thread
+where thread.thread_key > @after::uuid
+    and (sqlc.narg(scope)::text is null or thread.scope = sqlc.narg(scope)::text)
+    and (sqlc.narg(share)::float8 is null or random() < sqlc.narg(share)::float8)
+    and agui.has_news(thread.thread_key, sqlc.narg(since)::timestamptz)
+order by thread.thread_key
+limit @page::int;
+
+-- name: RandomThreads :many
+select thread.thread_key, thread.scope, thread.thread_id
+from agui.thread
+where (sqlc.narg(scope)::text is null or thread.scope = sqlc.narg(scope)::text)
+    and agui.has_news(thread.thread_key, sqlc.narg(since)::timestamptz)
+order by random()
+limit @n::int;
+
+-- name: ThreadKeys :many
+select key::uuid as thread_key from agui.thread_keys(@thread_id::text, @scope::text) as key;
+
+-- name: OrphanedKeys :many
+select key::uuid as thread_key from agui.orphaned_keys(sqlc.narg(scope)::text) as key;
+
+-- name: ThreadSize :one
+select
+    (select count(*) from agui.run where run.thread_key = @thread_key::uuid)::int as runs,
+    (select coalesce(sum(batch.n), 0) from agui.batch where batch.thread_key = @thread_key::uuid)::bigint as events,
+    (select count(*) from agui.snapshot where snapshot.thread_key = @thread_key::uuid)::int as snapshots;
+
+-- name: VerifyLog :many
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+from agui.verify_log(@thread_key::uuid) as item;
+
+-- name: VerifyReferences :many
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+from agui.verify_references(@thread_key::uuid) as item;
+
+-- name: VerifySnapshots :many
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+from agui.verify_snapshots(@thread_key::uuid) as item;
+
+-- name: RunsToVerify :many
+select run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq, snapshot.through_seq
+from agui.run
+left join agui.snapshot
+    on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+where run.thread_key = @thread_key::uuid
+order by run.run_no;
+
+-- name: StoredMessages :many
+-- The messages of a snapshot in order, without the bodies of versions that are known.
+select
+    message.message_no,
+    (case when not message.message_no = any (@known::int[]) then message.body end)::json as body
+from agui.snapshot
+cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+join agui.message
+    on message.thread_key = snapshot.thread_key
+        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
+order by part.position, message.message_no;
+
+-- name: RebuildSnapshots :one
+select agui.rebuild_snapshots(@thread_id::text, @scope::text)::bigint as snapshots;
