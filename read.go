@@ -231,8 +231,8 @@ func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compac
 	return events, nil
 }
 
-// Verify checks a thread: seqs, batches, runs, and every snapshot against a fold of the raw log. No problem means that all is
-// well. Errors: ErrUnknownThread.
+// Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the raw log. No problem means that all is
+// well. jobs.Verify does it for many threads, and several times faster. Errors: ErrUnknownThread.
 func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) {
 	rows, err := s.queries.Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
@@ -243,6 +243,14 @@ func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) 
 		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem}
 	}
 	return problems, nil
+}
+
+// RebuildSnapshots makes the snapshots of a thread again from its log, which stays as it is, and returns how many there are now. It puts
+// right what Verify finds wrong with snapshots. Errors: ErrUnknownThread, and ErrLogDamaged when Verify finds something wrong with the log
+// itself: nothing is touched then, for a snapshot may hold what the log has lost.
+func (s *Store) RebuildSnapshots(ctx context.Context, threadID string) (int, error) {
+	snapshots, err := s.queries.RebuildSnapshots(ctx, db.RebuildSnapshotsParams{ThreadID: threadID, Scope: s.scope})
+	return int(snapshots), refusal(err)
 }
 
 func seqOrNull(seq int64) *int64 {

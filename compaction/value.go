@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/big"
 	"slices"
 	"strconv"
@@ -337,6 +338,13 @@ func written(v value) []byte {
 }
 
 // --- comparing ---
+
+// Equal reports whether two JSON texts say the same: white space, the order of members and the spelling of strings and numbers do
+// not count. Texts that are not JSON are equal to nothing but their own bytes.
+func Equal(a, b []byte) bool {
+	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
+	return bytes.Equal(a, b) || json.Valid(a) && json.Valid(b) && equal(raw(a), raw(b), sameNumberValue)
+}
 
 // equal compares two values as JSON does: objects without regard to order, strings by their characters. Numbers are the same
 // if sameNumber, which gets their texts, says so.

@@ -167,30 +167,70 @@ func canonical(t *testing.T, value any) (decoded any) {
 	return decoded
 }
 
-func TestVerifyFindsASnapshotThatIsWrong(t *testing.T) {
+func TestVerify(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importTree(t, commands)
 	commands.must("import", writeFile(t, "other.ndjson", answer("other", "r", 1)...))
+	commands.must("import", writeFile(t, "mine.ndjson", answer("t", "r", 1)...), "--scope", "mine")
 	commands.must("compact")
-	if out := commands.must("verify"); out != "2 threads, no problem\n" {
+	if out := commands.must("verify"); !strings.HasPrefix(out, "2 threads, ") || !strings.Contains(out, ": no problem, in ") {
 		t.Errorf("verify: %s", out)
+	}
+	for threads, arguments := range map[int][]string{
+		0: {"--since", "2999-01-01T00:00:00Z"}, 1: {"--sample", "1"}, 2: {"--since", "1h", "--sample", "100%"}, 3: {"--all-scopes", "--workers", "3"},
+	} {
+		if got := parse[verified](commands, append([]string{"verify"}, arguments...)...); got.Threads != threads || len(got.Reports) != threads {
+			t.Errorf("verify %v: %+v, want %d threads", arguments, got, threads)
+		}
 	}
 
 	pool := testdb.Connect(t, commands.databaseURL)
-	if _, err := pool.Exec(t.Context(), `update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('', 't') and run_no = 4`); err != nil {
+	if _, err := pool.Exec(t.Context(), `
+		update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('', 't') and run_no = 4;
+		update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('mine', 't');
+		update agui.run set status = 'failed' where thread_key = agui.thread_key('', 'other')`); err != nil {
 		t.Fatal(err)
 	}
-	result := commands.run("verify")
-	if result.code != exitProblems || !strings.HasPrefix(result.out, "thread t, run r4: ") || result.messages != "2 threads, 1 problem\n" {
-		t.Errorf("exit code %d, %s%s", result.code, result.out, result.messages)
+	const wrongStatus = "thread other, run r: the run is marked as failed, by its log it is finished\n"
+	for _, check := range []struct {
+		arguments, out, messages string
+		code                     int
+	}{
+		{"verify t", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
+		{"verify t --in-sql", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
+		{"verify --all-scopes --sample 100% t", "", "name none with them", exitUsage},
+		{"verify --repair t", "thread t, run r4: repaired: the snapshot is not what the log says: the state differs\n", "", exitOK},
+		{"verify t", "", "", exitOK},
+		{"verify other --repair", wrongStatus, ": 1 problem, in ", exitProblems},
+		{"verify other t", wrongStatus, "2 threads, ", exitProblems},
+	} {
+		result := commands.run(strings.Fields(check.arguments)...)
+		if result.code != check.code || !strings.HasPrefix(result.out, check.out) || !strings.Contains(result.messages, check.messages) {
+			t.Errorf("%s: exit code %d, %s%s", check.arguments, result.code, result.out, result.messages)
+		}
 	}
-	if result := commands.run("verify", "t", "--json"); result.code != exitProblems || result.messages != "" ||
-		!strings.HasPrefix(result.out, `{"threads":1,"problems":[{"threadId":"t","runId":"r4","problem":`) {
-		t.Errorf("JSON: exit code %d, %s%s", result.code, result.out, result.messages)
+	result := commands.run("verify", "--all-scopes", "--workers", "1")
+	for _, line := range []string{wrongStatus, "scope mine, thread t, run r: the snapshot is not what the log says: the state differs\n"} {
+		if !strings.Contains(result.out, line) {
+			t.Errorf("verify --all-scopes: %s, want %s", result.out, line)
+		}
 	}
-	if got := parse[verified](commands, "verify", "other"); got.Threads != 1 || len(got.Problems) != 0 {
-		t.Errorf("the other thread: %+v", got)
+	result = commands.run("verify", "other", "--json")
+	if result.code != exitProblems || result.messages != "" {
+		t.Errorf("JSON: exit code %d, %s", result.code, result.messages)
+	}
+	var got verified
+	if err := json.Unmarshal([]byte(result.out), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := jobs.ThreadProblem{Problem: pgagui.Problem{RunID: "r", Problem: "the run is marked as failed, by its log it is finished"}}
+	if len(got.Reports) != 1 || got.Reports[0].ThreadID != "other" || got.Reports[0].Runs != 1 || got.Reports[0].Events != 5 || got.Reports[0].Snapshots != 1 ||
+		len(got.Reports[0].Problems) != 1 || got.Reports[0].Problems[0] != want {
+		t.Errorf("JSON: %s", result.out)
+	}
+	for _, arguments := range []string{"--sample 0", "--sample 101%", "--sample x", "--since yesterday", "--workers 0", "--scope a --all-scopes"} {
+		commands.mustFail(exitUsage, append([]string{"verify"}, strings.Fields(arguments)...)...)
 	}
 }
 

@@ -299,7 +299,7 @@ func (d *demonstration) verify(ctx context.Context) error {
 		threads++
 		for _, problem := range found {
 			problems++
-			if err := d.p.printProblem(threadID, problem); err != nil {
+			if err := d.p.printProblem("thread "+threadID, problem); err != nil {
 				return err
 			}
 		}

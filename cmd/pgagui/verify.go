@@ -2,100 +2,181 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/jobs"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	return &cobra.Command{
+	options := jobs.VerifyOptions{}
+	var sample, since string
+	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
-		Short: "Check log, tree and snapshots",
-		Long: `Checks threads, without arguments all of the scope: that no seq is missing, that runs and batches fit together, and that every snapshot
-is what folding the raw log gives. Each problem is a line; then the exit code is 1.`,
+		Short: "Check log, tree and snapshots, like git fsck",
+		Long: `Checks threads, without arguments all of the scope: that no seq is missing, that batches, runs and their tree fit together, that runs
+begin and end as the log says, and that every snapshot is what folding the raw log gives. Without arguments, --sample and --since it also
+finds rows that belong to no thread. Each problem is a line; if any remains, the exit code is 1. Others may write meanwhile.
+
+With --repair the snapshots of a thread are made again where something is wrong with them. The log is never touched: what is wrong with
+it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
+		Example: `  pgagui verify --all-scopes --sample 5% --since 7d
+  pgagui verify trip-to-lisbon --repair`,
 		RunE: func(command *cobra.Command, threads []string) error {
-			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				return p.verify(command.Context(), store, threads)
-			})
+			options.Scope, options.Threads = p.scope, threads
+			if err := chooseThreads(&options, sample, since, time.Now()); err != nil {
+				return &usageError{problem: err.Error(), command: command.CommandPath()}
+			}
+			return p.verify(command.Context(), options)
 		},
 	}
+	flags := command.Flags()
+	flags.BoolVar(&options.AllScopes, "all-scopes", false, "check the threads of all scopes")
+	flags.StringVar(&sample, "sample", "", "check only some threads, chosen at random: a number, as in 100, or a share, as in 5%")
+	flags.StringVar(&since, "since", "", "check only threads with events or snapshots since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
+	flags.IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "threads to check side by side, each on a connection of its own")
+	flags.BoolVar(&options.InSQL, "in-sql", false, "fold in the database, not in this program: many times slower, a second opinion")
+	flags.BoolVar(&options.Repair, "repair", false, "make wrong snapshots again from the log")
+	return command
+}
+
+// chooseThreads reads the flags that say which threads to check, and makes sure that the options go together.
+func chooseThreads(options *jobs.VerifyOptions, sample, since string, now time.Time) error {
+	if options.Workers < 1 {
+		return errors.New("--workers must be 1 or more")
+	}
+	if len(options.Threads) > 0 && (options.AllScopes || sample != "" || since != "") {
+		return errors.New("--all-scopes, --sample and --since choose threads: name none with them")
+	}
+	if options.AllScopes && options.Scope != "" {
+		return errors.New("--scope and --all-scopes exclude each other")
+	}
+	if share, isShare := strings.CutSuffix(sample, "%"); isShare {
+		percent, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(percent > 0 && percent <= 100) {
+			return fmt.Errorf("--sample %s: a share is more than 0%% and at most 100%%", sample)
+		}
+		options.SampleShare = percent / 100
+	} else if sample != "" {
+		threads, err := strconv.ParseInt(sample, 10, 32)
+		if err != nil || threads < 1 {
+			return fmt.Errorf("--sample %s: give a number of threads, 1 or more, or a share, for instance 5%%", sample)
+		}
+		options.SampleThreads = int(threads)
+	}
+	if since != "" {
+		var ago age
+		var err error
+		if ago.Set(since) == nil {
+			options.Since = now.Add(-time.Duration(ago))
+		} else if options.Since, err = time.Parse(time.RFC3339, since); err != nil {
+			return fmt.Errorf("--since %s: give how long ago, as in 24h or 7d, or a time, as in %s", since, now.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 type verified struct {
-	Threads  int             `json:"threads"`
-	Problems []threadProblem `json:"problems"`
+	jobs.Verified
+	Reports []jobs.VerifiedThread `json:"reports"`
 }
 
-type threadProblem struct {
-	ThreadID string `json:"threadId"`
-	pgagui.Problem
-}
+func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error {
+	pool, err := p.connect(ctx, options.Workers)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
 
-func (p *program) verify(ctx context.Context, store *pgagui.Store, threads []string) error {
 	line := p.newProgress()
 	defer line.clear()
-	result := verified{Problems: []threadProblem{}}
-	for threadID, err := range threadsToVerify(ctx, store, threads) {
-		if err != nil {
-			return err
-		}
-		problems, err := store.Verify(ctx, threadID)
-		if err != nil {
-			return err
-		}
-		result.Threads++
-		for _, problem := range problems {
-			result.Problems = append(result.Problems, threadProblem{ThreadID: threadID, Problem: problem})
-			if p.json {
-				continue
-			}
+	result := verified{Reports: []jobs.VerifiedThread{}}
+	threads, problems := 0, 0
+	var printing error
+	options.Report = func(thread jobs.VerifiedThread) {
+		threads++
+		problems += len(thread.Problems)
+		if p.json {
+			result.Reports = append(result.Reports, thread)
+		} else if len(thread.Problems)+len(thread.Repaired) > 0 {
 			line.clear()
-			if err := p.printProblem(threadID, problem); err != nil {
-				return err
-			}
+			printing = errors.Join(printing, p.printVerified(thread, options.AllScopes))
 		}
 		line.show(func() string {
-			return fmt.Sprintf("%s, %s", countText(result.Threads, "thread"), countText(len(result.Problems), "problem"))
+			return fmt.Sprintf("%s, %s", countText(threads, "thread"), countText(problems, "problem"))
 		})
 	}
+	var failure error
+	result.Verified, failure = jobs.Verify(ctx, pool, options)
 	line.clear()
-	var err error
 	switch {
+	case printing != nil:
+		err = printing
 	case p.json:
 		err = p.printJSON(result)
-	case len(result.Problems) == 0:
-		_, err = fmt.Fprintf(p.out, "%s, no problem\n", countText(result.Threads, "thread"))
+	case failure != nil && result.Threads == 0:
+		// The error says it all.
+	case result.Problems == 0:
+		_, err = fmt.Fprintln(p.out, summary(result.Verified))
 	default:
-		_, err = fmt.Fprintf(p.messages, "%s, %s\n", countText(result.Threads, "thread"), countText(len(result.Problems), "problem"))
+		_, err = fmt.Fprintln(p.messages, summary(result.Verified))
 	}
-	if err == nil && len(result.Problems) > 0 {
+	switch {
+	case failure != nil:
+		return failure
+	case err == nil && result.Problems > 0:
 		return errProblems
 	}
 	return err
 }
 
-// threadsToVerify yields the threads given, or those of the scope when none is.
-func threadsToVerify(ctx context.Context, store *pgagui.Store, given []string) iter.Seq2[string, error] {
-	if len(given) == 0 {
-		return store.Threads(ctx)
+// printVerified writes a line for each problem of a thread.
+func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) error {
+	where := "thread " + thread.ThreadID
+	switch {
+	case thread.ThreadID == "":
+		where = "thread key " + thread.ThreadKey
+	case withScope && thread.Scope != "":
+		where = "scope " + thread.Scope + ", " + where
 	}
-	return func(yield func(string, error) bool) {
-		for _, threadID := range given {
-			if !yield(threadID, nil) {
-				return
-			}
+	for _, problem := range thread.Repaired {
+		problem.Problem.Problem = "repaired: " + problem.Problem.Problem
+		if err := p.printProblem(where, problem.Problem); err != nil {
+			return err
 		}
 	}
+	for _, problem := range thread.Problems {
+		if err := p.printProblem(where, problem.Problem); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (p *program) printProblem(threadID string, problem pgagui.Problem) error {
-	where := "thread " + threadID
+func (p *program) printProblem(where string, problem pgagui.Problem) error {
 	if problem.RunID != "" {
 		where += ", run " + problem.RunID
 	}
 	_, err := fmt.Fprintf(p.out, "%s: %s\n", where, oneLine(problem.Problem))
 	return err
+}
+
+// summary says how much was checked and what was found.
+func summary(done jobs.Verified) string {
+	found := "no problem"
+	if done.Problems > 0 {
+		found = countText(done.Problems, "problem")
+	}
+	if done.Repaired > 0 {
+		found += fmt.Sprintf(", %s repaired", thousands(int64(done.Repaired)))
+	}
+	return fmt.Sprintf("%s, %s, %s: %s, in %s", countText(done.Threads, "thread"), countText(done.Events, "event"),
+		countText(done.Snapshots, "snapshot"), found, durationText(done.Duration))
 }

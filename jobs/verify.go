@@ -1,0 +1,347 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/db"
+)
+
+// VerifyOptions are the settings of Verify. The zero value checks all threads of the scope "" with one worker.
+type VerifyOptions struct {
+	// Scope is the tenant or user whose threads to check, unless AllScopes.
+	Scope     string
+	AllScopes bool
+	// Threads are the ids of the threads of Scope to check; none: all that the next three settings let through.
+	Threads []string
+	// SampleThreads, when not 0, checks so many threads, chosen at random.
+	SampleThreads int
+	// SampleShare, when not 0, checks each thread with this probability: 0.05 checks about one in twenty.
+	SampleShare float64
+	// Since, when not zero, checks threads with events or snapshots from then on.
+	Since time.Time
+
+	// Workers is how many threads are checked side by side, each on a connection of its own; 1 when 0.
+	Workers int
+	// InSQL folds with the reducer in SQL in place of that in Go: many times slower, and a second opinion.
+	InSQL bool
+	// Repair makes the snapshots of a thread again where something is wrong with them and its log is sound. The log is never touched.
+	Repair bool
+
+	// Report, when set, is called with each thread once it is checked. Calls do not overlap.
+	Report func(VerifiedThread)
+}
+
+// Verified says what Verify found.
+type Verified struct {
+	// Threads, Runs, Events and Snapshots count what was checked.
+	Threads   int   `json:"threads"`
+	Runs      int   `json:"runs"`
+	Events    int64 `json:"events"`
+	Snapshots int   `json:"snapshots"`
+	// Problems counts what is wrong, Repaired what was wrong and is no more.
+	Problems int `json:"problems"`
+	Repaired int `json:"repaired"`
+	// Duration is how long the job took.
+	Duration time.Duration `json:"nanoseconds"`
+}
+
+// VerifiedThread is what Verify found in a thread.
+type VerifiedThread struct {
+	// ThreadKey is the key of its rows.
+	ThreadKey string `json:"threadKey"`
+	Scope     string `json:"scope"`
+	// ThreadID is empty where rows have a key that belongs to no thread; Scope says nothing then.
+	ThreadID string `json:"threadId"`
+
+	Runs      int   `json:"runs"`
+	Events    int64 `json:"events"`
+	Snapshots int   `json:"snapshots"`
+
+	// Problems are what is wrong, Repaired what was wrong before the snapshots were made again.
+	Problems []ThreadProblem `json:"problems"`
+	Repaired []ThreadProblem `json:"repaired,omitempty"`
+}
+
+// ThreadProblem is something wrong with a thread.
+type ThreadProblem struct {
+	pgagui.Problem
+	// Repairable says that making the thread's snapshots again puts it right.
+	Repairable bool `json:"repairable"`
+}
+
+// Verify checks threads like git fsck: the log (seqs, batches, bounds and life cycles of runs), the tree of runs, and every snapshot
+// against a fold of the raw log from its beginning. Without Threads, SampleThreads, SampleShare and Since it also finds rows that
+// belong to no thread. What it finds is no error. Each thread is read in a transaction of its own and as it stood at one
+// moment, so others may write meanwhile.
+//
+// A thread that cannot be checked does not hold up the others; the errors are returned together in the end. Errors:
+// pgagui.ErrUnknownThread for one of Threads.
+func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
+	begin := time.Now()
+	job := verifyJob{pool: pool, options: options}
+	threads := make(chan db.ThreadsToVerifyRow)
+	group, groupContext := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(threads)
+		return job.choose(groupContext, threads)
+	})
+	for range max(1, options.Workers) {
+		group.Go(func() error {
+			for thread := range threads {
+				if err := job.check(groupContext, thread); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := errors.Join(group.Wait(), errors.Join(job.failures...))
+	job.done.Duration = time.Since(begin)
+	return job.done, err
+}
+
+type verifyJob struct {
+	pool    *pgxpool.Pool
+	options VerifyOptions
+
+	mutex    sync.Mutex
+	done     Verified
+	failures []error
+}
+
+const threadsPerPage = 1000
+
+// choose sends the threads to check.
+func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerifyRow) error {
+	send := func(thread db.ThreadsToVerifyRow) error {
+		select {
+		case threads <- thread:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	queries := db.New(j.pool)
+	var scope *string
+	if !j.options.AllScopes {
+		scope = &j.options.Scope
+	}
+	var since *time.Time
+	if !j.options.Since.IsZero() {
+		since = &j.options.Since
+	}
+
+	if len(j.options.Threads) > 0 {
+		for _, threadID := range j.options.Threads {
+			keys, err := queries.ThreadKeys(ctx, db.ThreadKeysParams{ThreadID: threadID, Scope: j.options.Scope})
+			if err != nil {
+				return err
+			}
+			if len(keys) == 0 {
+				// There is nothing of it; the error is that of anyone who asks for it.
+				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: j.options.Scope}).Head(ctx, threadID)
+				if err != nil {
+					return err
+				}
+			}
+			for _, key := range keys {
+				if err := send(db.ThreadsToVerifyRow{ThreadKey: key, Scope: j.options.Scope, ThreadID: threadID}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+
+	if j.options.SampleThreads > 0 {
+		sample, err := queries.RandomThreads(ctx, db.RandomThreadsParams{Scope: scope, Since: since, N: int32(j.options.SampleThreads)})
+		if err != nil {
+			return err
+		}
+		for _, thread := range sample {
+			if err := send(db.ThreadsToVerifyRow(thread)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	next := db.ThreadsToVerifyParams{After: pgtype.UUID{Valid: true}, Scope: scope, Since: since, Page: threadsPerPage}
+	if j.options.SampleShare > 0 {
+		next.Share = &j.options.SampleShare
+	}
+	for {
+		page, err := queries.ThreadsToVerify(ctx, next)
+		if err != nil {
+			return err
+		}
+		for _, thread := range page {
+			if err := send(thread); err != nil {
+				return err
+			}
+			next.After = thread.ThreadKey
+		}
+		if len(page) < threadsPerPage {
+			break
+		}
+	}
+	if next.Share != nil || since != nil {
+		return nil
+	}
+	orphans, err := queries.OrphanedKeys(ctx, scope)
+	if err != nil {
+		return err
+	}
+	for _, key := range orphans {
+		if err := send(db.ThreadsToVerifyRow{ThreadKey: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check verifies a thread, repairs it where that is wanted and possible, and reports it.
+func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) error {
+	found, err := j.verify(ctx, thread)
+	if err == nil && j.options.Repair && isRepairable(found) {
+		var again VerifiedThread
+		_, err = pgagui.New(j.pool, &pgagui.Config{Scope: thread.Scope}).RebuildSnapshots(ctx, thread.ThreadID)
+		if err == nil {
+			again, err = j.verify(ctx, thread)
+		}
+		if err == nil {
+			again.Repaired = repaired(found.Problems, again.Problems)
+			found = again
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if err != nil {
+		name := fmt.Sprintf("thread %q", thread.ThreadID)
+		if thread.ThreadID == "" {
+			name = fmt.Sprintf("the thread with key %s", thread.ThreadKey)
+		}
+		j.failures = append(j.failures, fmt.Errorf("verify %s: %w", name, err))
+		if found.ThreadKey == "" {
+			return nil
+		}
+	}
+	j.done.Threads++
+	j.done.Runs += found.Runs
+	j.done.Events += found.Events
+	j.done.Snapshots += found.Snapshots
+	j.done.Problems += len(found.Problems)
+	j.done.Repaired += len(found.Repaired)
+	if j.options.Report != nil {
+		j.options.Report(found)
+	}
+	return nil
+}
+
+// isRepairable reports whether there are problems that making snapshots again puts right.
+func isRepairable(thread VerifiedThread) bool {
+	for _, problem := range thread.Problems {
+		if problem.Repairable {
+			return true
+		}
+	}
+	return false
+}
+
+// repaired are the problems of before that are no more.
+func repaired(before, after []ThreadProblem) []ThreadProblem {
+	remaining := map[ThreadProblem]bool{}
+	for _, problem := range after {
+		remaining[problem] = true
+	}
+	var gone []ThreadProblem
+	for _, problem := range before {
+		if !remaining[problem] {
+			gone = append(gone, problem)
+		}
+	}
+	return gone
+}
+
+// verify checks a thread as it stands at one moment.
+func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (VerifiedThread, error) {
+	found := VerifiedThread{ThreadKey: thread.ThreadKey.String(), Scope: thread.Scope, ThreadID: thread.ThreadID, Problems: []ThreadProblem{}}
+	var inLog, inSnapshots []pgagui.Problem
+	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, j.pool, moment, func(tx pgx.Tx) error {
+		queries := db.New(tx)
+		size, err := queries.ThreadSize(ctx, thread.ThreadKey)
+		if err != nil {
+			return err
+		}
+		found.Runs, found.Events, found.Snapshots = int(size.Runs), size.Events, int(size.Snapshots)
+
+		if inLog, err = asProblems(queries.VerifyLog(ctx, thread.ThreadKey)); err != nil {
+			return err
+		}
+		if inSnapshots, err = asProblems(queries.VerifyReferences(ctx, thread.ThreadKey)); err != nil {
+			return err
+		}
+		var wrong []pgagui.Problem
+		if j.options.InSQL {
+			wrong, err = asProblems(queries.VerifySnapshots(ctx, thread.ThreadKey))
+		} else {
+			check := snapshotCheck{queries: queries, key: thread.ThreadKey}
+			wrong, err = check.run(ctx)
+		}
+		inSnapshots = append(inSnapshots, wrong...)
+		return err
+	})
+	if damage := damageIn(err); damage != nil {
+		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message})
+	} else if err != nil {
+		return VerifiedThread{}, err
+	}
+
+	for _, problem := range inLog {
+		found.Problems = append(found.Problems, ThreadProblem{Problem: problem})
+	}
+	for _, problem := range inSnapshots {
+		// What a damaged log has lost may be left in a snapshot: that is not made again then.
+		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: len(inLog) == 0})
+	}
+	return found, nil
+}
+
+// asProblems takes the rows of a query that answers with problems.
+func asProblems[Row ~struct {
+	RunID   string
+	Problem string
+}](rows []Row, err error) ([]pgagui.Problem, error) {
+	problems := make([]pgagui.Problem, len(rows))
+	for i, row := range rows {
+		fields := struct{ RunID, Problem string }(row)
+		problems[i] = pgagui.Problem{RunID: fields.RunID, Problem: fields.Problem}
+	}
+	return problems, err
+}
+
+// damageIn is the error of a statement that failed because of what it read: corrupted data, a value that is none. It is nil for
+// others, for instance of the connection or because of a time limit.
+func damageIn(err error) *pgconn.PgError {
+	var server *pgconn.PgError
+	if errors.As(err, &server) && (strings.HasPrefix(server.Code, "XX") || strings.HasPrefix(server.Code, "22")) {
+		return server
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// snapshotCheck compares the snapshots of a thread with its raw log. It finds what agui.verify_snapshots finds, with the reducer in Go.
+//
+// The log is read once, in the order of seq, and only the lineages that lead to a snapshot are folded. No snapshot is trusted: every
+// fold begins with the first event of its root.
+type snapshotCheck struct {
+	queries *db.Queries
+	key     pgtype.UUID
+
+	runs     map[int32]*runCheck
+	numbers  []int32 // of the runs, in order
+	problems map[int32]string
+}
+
+// runCheck is a run on its way through the log.
+type runCheck struct {
+	db.RunsToVerifyRow
+	parent *runCheck // nil: a root
+	// isWhole says that all ancestors are there and had ended before their children began.
+	isWhole bool
+	// isChecked says that the snapshot, if there is one, has been dealt with.
+	isChecked bool
+
+	isFolded   bool // it or a descendant has a snapshot to compare
+	children   int  // that are folded and have not begun yet
+	fold       *compaction.Fold
+	isHandedOn bool  // the last child has the fold
+	failure    error // of the fold or an ancestor's
+}
+
+// run returns the problems in the order of the runs.
+func (c *snapshotCheck) run(ctx context.Context) ([]pgagui.Problem, error) {
+	rows, err := c.queries.RunsToVerify(ctx, c.key)
+	if err != nil {
+		return nil, err
+	}
+	c.runs, c.problems = make(map[int32]*runCheck, len(rows)), map[int32]string{}
+	for _, row := range rows {
+		c.add(row)
+	}
+	if err := c.foldLog(ctx); err != nil {
+		return nil, err
+	}
+	var problems []pgagui.Problem
+	for _, number := range c.numbers {
+		// Where the log lacks what the snapshot should be compared after, that has not been done yet.
+		if err := c.compare(ctx, c.runs[number]); err != nil {
+			return nil, err
+		}
+		if problem := c.problems[number]; problem != "" {
+			problems = append(problems, pgagui.Problem{RunID: c.runs[number].RunID, Problem: problem})
+		}
+	}
+	return problems, nil
+}
+
+// add takes in a run; those with smaller numbers are known.
+func (c *snapshotCheck) add(row db.RunsToVerifyRow) {
+	run := &runCheck{RunsToVerifyRow: row, isChecked: row.ThroughSeq == nil}
+	if row.ParentNo != nil {
+		run.parent = c.runs[*row.ParentNo]
+	}
+	run.isWhole = (row.Status == string(pgagui.Running) || row.LastSeq != nil) &&
+		(row.ParentNo == nil || run.parent != nil && run.parent.isWhole && run.parent.lastSeq() < row.FirstSeq)
+	c.numbers = append(c.numbers, row.RunNo)
+	c.runs[row.RunNo] = run
+	switch {
+	case run.isChecked:
+	case !run.isWhole:
+		c.set(run, "the snapshot cannot be compared with the log: the lineage of the run is broken")
+	case *row.ThroughSeq < row.FirstSeq || *row.ThroughSeq > run.lastSeq():
+		last := "(in progress)"
+		if row.LastSeq != nil {
+			last = fmt.Sprint(*row.LastSeq)
+		}
+		c.set(run, fmt.Sprintf("the snapshot goes through seq %d, the run from seq %d to seq %s", *row.ThroughSeq, row.FirstSeq, last))
+	default:
+		for next := run; next != nil && !next.isFolded; next = next.parent {
+			next.isFolded = true
+			if next.parent != nil {
+				next.parent.children++
+			}
+		}
+	}
+}
+
+// lastSeq is where a run ends; a run in progress ends behind every seq.
+func (r *runCheck) lastSeq() int64 {
+	const never = 1<<63 - 1
+	if r.Status == string(pgagui.Running) {
+		return never
+	}
+	return *r.LastSeq
+}
+
+// untilSeq is how far the run is folded.
+func (r *runCheck) untilSeq() int64 {
+	if r.children == 0 && r.ThroughSeq != nil {
+		return *r.ThroughSeq
+	}
+	return r.lastSeq()
+}
+
+// batchesToVerify are read at a time. They are all in memory, for the connection is needed while they are folded.
+const batchesToVerify = 200
+
+// foldLog reads the log and compares each snapshot when the fold comes to it.
+func (c *snapshotCheck) foldLog(ctx context.Context) error {
+	var numbers []int32
+	var throughSeq int64
+	for _, number := range c.numbers {
+		if run := c.runs[number]; run.isFolded {
+			numbers = append(numbers, number)
+			throughSeq = max(throughSeq, run.untilSeq())
+		}
+	}
+	if numbers == nil {
+		return nil
+	}
+	fromSeq := c.runs[numbers[0]].FirstSeq // a root, which is older than its descendants
+	for {
+		page, err := c.queries.BatchesBetween(ctx, db.BatchesBetweenParams{
+			ThreadKey: c.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: numbers, Page: batchesToVerify,
+		})
+		if err != nil {
+			return err
+		}
+		for _, batch := range page {
+			if err := c.apply(ctx, c.runs[batch.RunNo], batch); err != nil {
+				return err
+			}
+			fromSeq = batch.FirstSeq + 1 // n may be wrong
+		}
+		if len(page) < batchesToVerify {
+			return nil
+		}
+	}
+}
+
+func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
+	lastSeq := batch.FirstSeq + int64(batch.N) - 1
+	if run.isHandedOn || lastSeq < run.FirstSeq || batch.FirstSeq > run.lastSeq() {
+		return nil // the log is damaged: the run goes on when its children have begun, or beyond its bounds
+	}
+	if err := c.begin(ctx, run); err != nil || run.failure != nil {
+		return err
+	}
+	cutsBatch := func(seq int64) bool { return batch.FirstSeq <= seq && seq < lastSeq }
+	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || !run.isChecked && cutsBatch(*run.ThroughSeq) {
+		return c.applyEvents(ctx, run, batch)
+	}
+	if run.fold.ApplyBatch(batch.Events) != nil {
+		run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+		return nil
+	}
+	if !run.isChecked && *run.ThroughSeq == lastSeq {
+		return c.compare(ctx, run)
+	}
+	return nil
+}
+
+// applyEvents takes a batch event by event: its snapshot ends within it, or not all of it lies within the bounds of the run.
+func (c *snapshotCheck) applyEvents(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
+	seq := batch.FirstSeq
+	for event, err := range compaction.Split(batch.Events) {
+		if err != nil {
+			run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+			return nil
+		}
+		if run.FirstSeq <= seq && seq <= run.lastSeq() {
+			run.fold.Apply(event)
+		}
+		if !run.isChecked && *run.ThroughSeq == seq {
+			if err := c.compare(ctx, run); err != nil {
+				return err
+			}
+		}
+		seq++
+	}
+	return nil
+}
+
+// begin gives a run its parent's fold to go on from, unless it has one.
+func (c *snapshotCheck) begin(ctx context.Context, run *runCheck) error {
+	if run.fold != nil {
+		return nil
+	}
+	if run.parent == nil {
+		run.fold = compaction.New()
+		return nil
+	}
+	// The parent's fold is complete. It has not come to its snapshot if the log lost the events there.
+	if err := c.compare(ctx, run.parent); err != nil {
+		return err
+	}
+	if err := c.begin(ctx, run.parent); err != nil {
+		return err
+	}
+	run.failure = run.parent.failure
+	run.parent.children--
+	if run.parent.children > 0 {
+		run.fold = run.parent.fold.Clone()
+	} else {
+		run.fold, run.parent.fold, run.parent.isHandedOn = run.parent.fold, nil, true
+	}
+	return nil
+}
+
+// compare compares the snapshot of a run with its fold, unless that has been done.
+func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
+	if run.isChecked {
+		return nil
+	}
+	run.isChecked = true
+	if err := c.begin(ctx, run); err != nil {
+		return err
+	}
+	if run.failure != nil {
+		c.set(run, "the snapshot cannot be compared with the log: "+run.failure.Error())
+		return nil
+	}
+	difference, err := c.difference(ctx, run)
+	if err == nil && difference != "" {
+		c.set(run, "the snapshot is not what the log says: "+difference)
+	}
+	return err
+}
+
+// difference is the first thing that the snapshot of a run does not have in common with its fold, as agui.fold_difference says it.
+func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, error) {
+	// A message whose version is set has been compared with that version before, in another snapshot.
+	folded := run.fold.Messages()
+	known := make(map[int32]*compaction.Message, len(folded))
+	numbers := make([]int32, 0, len(folded))
+	for _, message := range folded {
+		if message.Version != 0 && known[message.Version] == nil {
+			known[message.Version] = message
+			numbers = append(numbers, message.Version)
+		}
+	}
+	stored, err := c.queries.StoredMessages(ctx, db.StoredMessagesParams{ThreadKey: c.key, RunNo: run.RunNo, Known: numbers})
+	if err != nil {
+		return "", err
+	}
+	if len(stored) != len(folded) {
+		return fmt.Sprintf("%d messages instead of %d", len(stored), len(folded)), nil
+	}
+	for i, message := range stored {
+		if message.MessageNo == folded[i].Version {
+			continue
+		}
+		body := []byte(message.Body)
+		if same := known[message.MessageNo]; same != nil {
+			body = same.Body()
+		}
+		if !compaction.Equal(body, folded[i].Body()) {
+			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
+		}
+		folded[i].Version = message.MessageNo
+	}
+
+	snapshot, err := c.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: c.key, RunNo: run.RunNo})
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !compaction.Equal(snapshot.State, run.fold.State()):
+		return "the state differs", nil
+	case !compaction.Equal(snapshot.Interrupts, run.fold.Interrupts()):
+		return "the interrupts differ", nil
+	case !compaction.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
+		return "the open chunk streams differ", nil
+	}
+	return "", nil
+}
+
+// lanes are open chunk streams as a list, also when there are none.
+func lanes(stored []byte) []byte {
+	if stored == nil {
+		return []byte("[]")
+	}
+	return stored
+}
+
+func (c *snapshotCheck) set(run *runCheck, problem string) {
+	run.isChecked = true
+	c.problems[run.RunNo] = problem
+}
