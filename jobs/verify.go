@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -55,6 +56,12 @@ type Verified struct {
 	Repaired int `json:"repaired"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
+}
+
+// LogValue makes a group of the counts, for slog.
+func (v Verified) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("threads", v.Threads), slog.Int64("events", v.Events), slog.Int("snapshots", v.Snapshots),
+		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired))
 }
 
 // VerifiedThread is what Verify found in a thread.

@@ -206,11 +206,12 @@ func TestWorkerDoesTheJobs(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importThreads(t, commands, 2)
-	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
-	for _, job := range []string{"compact", "repack", "erase"} {
+	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
+	for _, job := range []string{"compact", "repack", "verify", "erase"} {
 		worker.waitForLine(t, `"msg":"job scheduled"`, `"job":"`+job+`"`)
 	}
 	worker.waitForLine(t, `"msg":"job done","job":"compact"`, `"runs":2`)
+	worker.waitForLine(t, `"msg":"job done","job":"verify"`, `"threads":2`, `"problems":0`)
 	worker.terminate(t)
 	if code := worker.end(t); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, worker.log)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/jobs"
@@ -13,16 +15,18 @@ import (
 
 // workerFlags say how the worker does its jobs.
 type workerFlags struct {
-	schedules  map[string]*string // by the name of the job
-	compaction compactFlags
-	eraseAfter time.Duration
-	grace      time.Duration
+	schedules   map[string]*string // by the name of the job
+	compaction  compactFlags
+	eraseAfter  time.Duration
+	verifySince time.Duration
+	grace       time.Duration
 }
 
 // workerJobs are the jobs that the worker knows; each has a flag with its name, for its schedule.
 var workerJobs = []struct{ name, schedule, does string }{
 	{"compact", "@every 1m", "fold ended runs into snapshots"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
+	{"verify", "0 3 * * *", "check log, tree and snapshots of the threads with news for --verify-since"},
 	{"erase", off, "remove threads for good that had no event for --erase-after"},
 }
 
@@ -30,7 +34,7 @@ var workerJobs = []struct{ name, schedule, does string }{
 const off = "off"
 
 func (p *program) workerCommand() *cobra.Command {
-	how := workerFlags{schedules: map[string]*string{}, compaction: compactFlags{running: true}}
+	how := workerFlags{schedules: map[string]*string{}, compaction: compactFlags{running: true}, verifySince: 48 * time.Hour}
 	command := &cobra.Command{
 		Use:   "worker",
 		Short: "Do the upkeep on schedules, in one process",
@@ -50,6 +54,7 @@ What it does it logs on stderr, with --json as JSON. To repack and to erase take
 	}
 	how.compaction.addFlags(flags)
 	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: how long ago the last event of a thread must be, as in 12h or 90d;\nof all scopes, or of the --scope given")
+	flags.Var((*age)(&how.verifySince), "verify-since", "with --verify: threads with events or snapshots since then; 0: all threads")
 	flags.DurationVar(&how.grace, "grace", defaultGrace, "on SIGTERM: how long jobs at work may go on")
 	return command
 }
@@ -59,6 +64,9 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	options, err := how.compaction.options(command)
 	if err != nil {
 		return err
+	}
+	if how.verifySince < 0 {
+		return wrong("--verify-since must be 0 or more")
 	}
 	if how.grace < 0 || (*how.schedules["erase"] != off) != (how.eraseAfter > 0) {
 		return wrong("--erase and --erase-after go together, and --grace must be 0 or more")
@@ -78,6 +86,7 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	known := []jobs.Job{
 		compactJob(pool, options),
 		repackJob(pool, jobs.RepackOptions{}),
+		{Name: "verify", Work: func(ctx context.Context) (any, error) { return verifyRecent(ctx, pool, how.verifySince) }},
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
 	}
 	var tasks []worker.Task
@@ -90,6 +99,25 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 		return wrong(err.Error())
 	}
 	return nil
+}
+
+// verifyRecent checks the threads of all scopes that have news; problems are an error, so that they are logged as one.
+func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) (jobs.Verified, error) {
+	options := jobs.VerifyOptions{AllScopes: true}
+	if since > 0 {
+		options.Since = time.Now().Add(-since)
+	}
+	first := ""
+	options.Report = func(thread jobs.VerifiedThread) {
+		if len(thread.Problems) > 0 && first == "" {
+			first = fmt.Sprintf("thread %q of scope %q: %s", thread.ThreadID, thread.Scope, thread.Problems[0].Problem.Problem)
+		}
+	}
+	done, err := jobs.Verify(ctx, pool, options)
+	if err == nil && done.Problems > 0 {
+		err = fmt.Errorf("%s found, the first in %s (pgagui verify --all-scopes names all)", countText(done.Problems, "problem"), first)
+	}
+	return done, err
 }
 
 func (p *program) logger() *slog.Logger {

@@ -5,13 +5,15 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select max(snapshot.run_no)
+    select snapshot.run_no
     from agui.snapshot as snapshot
     join agui.run as run
         on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
     where snapshot.thread_key = previous_tip.thread_key
         and (before_no is null or snapshot.run_no < before_no)
         and run.log_bytes is not null
+    order by snapshot.run_no desc
+    limit 1
 $$;
 
 comment on function agui.previous_tip(uuid, int) is
