@@ -2118,31 +2118,36 @@ revoke execute on function agui.fold_assistant_call(text, int, int[], text[], te
 -- sql/functions/fold/fold_base.sql
 create or replace function agui.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
 returns int
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with recursive ancestor as (
-        select run.thread_key, run.run_no, run.parent_no, snapshot.run_no is not null as is_base
-        from agui.run as run
-        left join agui.snapshot as snapshot
-            on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
-                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
-                and snapshot.run_no <> all (fold_base.distrusted)
-        where run.thread_key = fold_base.thread_key and run.run_no = fold_base.run_no
-        union all
-        select parent.thread_key, parent.run_no, parent.parent_no, snapshot.run_no is not null
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-        left join agui.snapshot as snapshot
-            on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
-                and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
-                and snapshot.run_no <> all (fold_base.distrusted)
-        where not ancestor.is_base
-    )
-    select ancestor.run_no from ancestor where ancestor.is_base
+begin
+    -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
+    return (
+        with recursive ancestor as (
+            select run.thread_key, run.run_no, run.parent_no, snapshot.run_no is not null as is_base
+            from agui.run as run
+            left join agui.snapshot as snapshot
+                on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+                    and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
+                    and snapshot.run_no <> all (fold_base.distrusted)
+            where run.thread_key = fold_base.thread_key and run.run_no = fold_base.run_no
+            union all
+            select parent.thread_key, parent.run_no, parent.parent_no, snapshot.run_no is not null
+            from ancestor
+            join agui.run as parent
+                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+            left join agui.snapshot as snapshot
+                on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
+                    and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
+                    and snapshot.run_no <> all (fold_base.distrusted)
+            where not ancestor.is_base
+        )
+        select ancestor.run_no from ancestor where ancestor.is_base
+    );
+end
 $$;
 
 comment on function agui.fold_base(uuid, int, bigint, int[]) is
@@ -3727,14 +3732,19 @@ begin
     from agui.snapshot as snapshot
     cross join lateral (
         select
-            coalesce(array_agg(message.message_no order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.message_id order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.role order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.body::text order by part.position, message.message_no), '{}')
-        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-        join agui.message as message
-            on message.thread_key = snapshot.thread_key
-                and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            coalesce(array_agg(item.message_no), '{}'),
+            coalesce(array_agg(item.message_id), '{}'),
+            coalesce(array_agg(item.role), '{}'),
+            coalesce(array_agg(item.body), '{}')
+        from (
+            -- Sorted once for all of the arrays.
+            select message.message_no, message.message_id, message.role, message.body::text as body
+            from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+            join agui.message as message
+                on message.thread_key = snapshot.thread_key
+                    and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            order by part.position, message.message_no
+        ) as item
     ) as list (message_nos, message_ids, roles, bodies)
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 
@@ -4791,17 +4801,14 @@ revoke execute on function agui.events(text, text, bigint, text) from public;
 -- sql/functions/read/fold_at.sql
 create or replace function agui.fold_at(run agui.run, at_seq bigint)
 returns agui.fold
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select agui.fold_run(
-        (run).thread_key,
-        (run).run_no,
-        at_seq,
-        agui.fold_base((run).thread_key, (run).run_no, at_seq)
-    )
+begin
+    return agui.fold_run(run.thread_key, run.run_no, at_seq, agui.fold_base(run.thread_key, run.run_no, at_seq));
+end
 $$;
 
 comment on function agui.fold_at(agui.run, bigint) is

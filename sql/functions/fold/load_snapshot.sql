@@ -15,14 +15,19 @@ begin
     from agui.snapshot as snapshot
     cross join lateral (
         select
-            coalesce(array_agg(message.message_no order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.message_id order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.role order by part.position, message.message_no), '{}'),
-            coalesce(array_agg(message.body::text order by part.position, message.message_no), '{}')
-        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-        join agui.message as message
-            on message.thread_key = snapshot.thread_key
-                and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            coalesce(array_agg(item.message_no), '{}'),
+            coalesce(array_agg(item.message_id), '{}'),
+            coalesce(array_agg(item.role), '{}'),
+            coalesce(array_agg(item.body), '{}')
+        from (
+            -- Sorted once for all of the arrays.
+            select message.message_no, message.message_id, message.role, message.body::text as body
+            from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+            join agui.message as message
+                on message.thread_key = snapshot.thread_key
+                    and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            order by part.position, message.message_no
+        ) as item
     ) as list (message_nos, message_ids, roles, bodies)
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 

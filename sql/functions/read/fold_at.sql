@@ -1,16 +1,13 @@
 create or replace function agui.fold_at(run agui.run, at_seq bigint)
 returns agui.fold
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select agui.fold_run(
-        (run).thread_key,
-        (run).run_no,
-        at_seq,
-        agui.fold_base((run).thread_key, (run).run_no, at_seq)
-    )
+begin
+    return agui.fold_run(run.thread_key, run.run_no, at_seq, agui.fold_base(run.thread_key, run.run_no, at_seq));
+end
 $$;
 
 comment on function agui.fold_at(agui.run, bigint) is
