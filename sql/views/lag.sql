@@ -20,18 +20,16 @@ cross join (
 cross join (
     select
         count(*) as runs,
-        count(*) filter (where sign.alive_at < now() - agui.lease()) as stale,
-        min(sign.alive_at) as since
+        count(*) filter (where greatest(run.seen_at, latest.recorded_at) < now() - agui.lease()) as stale,
+        min(greatest(run.seen_at, latest.recorded_at)) as since
     from agui.run as run
-    cross join lateral (
-        select greatest(run.seen_at, (
-            select batch.recorded_at
-            from agui.batch as batch
-            where batch.thread_key = run.thread_key and batch.run_no = run.run_no
-            order by batch.first_seq desc
-            limit 1
-        )) as alive_at
-    ) as sign
+    left join lateral (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1
+    ) as latest on true
     where run.status = 'running'
 ) as progress;
 

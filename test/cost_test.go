@@ -1,0 +1,161 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// What reading and appending cost is counted in rows, which do not depend on the machine: a slow path shows as more of them.
+
+// rowsRead counts the rows of a table that a statement looks at.
+func rowsRead(t *testing.T, pool *pgxpool.Pool, table, statement string, arguments ...any) (rows int64) {
+	t.Helper()
+	ctx := context.Background()
+	count := func(tx pgx.Tx) (n int64) {
+		err := tx.QueryRow(ctx, `
+			select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
+			from pg_stat_xact_user_tables where schemaname = 'agui' and relname = $1`, table).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	// In a table of one thread all rows are near; in a large one indexes lead to them.
+	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
+		t.Fatal(err)
+	}
+	before := count(tx)
+	if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return count(tx) - before
+}
+
+// longThread appends a thread of 30 runs, each with 40 batches of 5 events, and a run in progress with three batches.
+func longThread(t *testing.T, store *pgagui.Store) {
+	t.Helper()
+	appendTo := func(run string, events []string) {
+		for batch := range slices.Chunk(events, 5) {
+			raw := make([]json.RawMessage, len(batch))
+			for i, event := range batch {
+				raw[i] = json.RawMessage(event)
+			}
+			if _, err := store.Append(context.Background(), "t", run, raw); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for number := range 31 {
+		run := fmt.Sprint("r", number)
+		events := []string{
+			fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q}`, run),
+			fmt.Sprintf(`{"type":"TEXT_MESSAGE_START","messageId":%q}`, run),
+		}
+		for token := range 196 {
+			events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":" token %d"}`, run, token))
+		}
+		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, run), `{"type":"RUN_FINISHED"}`)
+		if number == 30 {
+			events = events[:15]
+		}
+		appendTo(run, events)
+	}
+}
+
+func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	longThread(t, store)
+	if done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil || done.Runs != 30 || done.Events != 6000 {
+		t.Fatalf("compacted %+v, error %v", done, err)
+	}
+	if _, err := pool.Exec(context.Background(), `analyze`); err != nil {
+		t.Fatal(err)
+	}
+	for _, cost := range []struct {
+		statement string
+		table     string
+		most      int64
+	}{
+		// Three batches are behind the last snapshot; finding where to begin reads one more, perhaps twice.
+		{`select agui.restore('t')`, "batch", 6},
+		{`select agui.restore('t', 'r29')`, "batch", 2},
+		{`select agui.restore('t', 'r29')`, "message", 30},
+		{`select agui.restore('t', 'r29')`, "snapshot", 3},
+		{`select * from agui.messages('t')`, "batch", 6},
+		{`select * from agui.events('t', after_seq => 6005)`, "batch", 6},
+		{`select * from agui.events('t', 'r3', after_seq => 700)`, "batch", 24},
+		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "batch", 1},
+		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "run", 2},
+		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]', after_seq => 6015)`, "batch", 1},
+		{`select * from agui.stats`, "batch", 0},
+		{`select * from agui.lag`, "batch", 1},
+		{`select * from agui.lag`, "run", 5},
+		{`select * from agui.next_to_repack(null, null)`, "run", 1},
+	} {
+		if rows := rowsRead(t, pool, cost.table, cost.statement); rows > cost.most {
+			t.Errorf("%s reads %d rows of agui.%s, want %d at most", cost.statement, rows, cost.table, cost.most)
+		}
+	}
+}
+
+// Each batch is folded once, however many runs lie between two snapshots that are kept.
+func TestCompactionReadsTheLogOnce(t *testing.T) {
+	t.Parallel()
+	for name, compact := range map[string]string{"Go": "", "SQL": `call agui.compact()`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// One connection does all of it, so that it knows what it has read.
+			config, err := pgxpool.ParseConfig(testdb.New(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.MaxConns = 1
+			pool, err := pgxpool.NewWithConfig(context.Background(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			longThread(t, pgagui.New(pool, nil))
+			statistics := func() (rows int64) {
+				if _, err := pool.Exec(context.Background(), `select pg_stat_force_next_flush()`); err != nil {
+					t.Fatal(err)
+				}
+				err := pool.QueryRow(context.Background(), `
+					select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`).Scan(&rows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rows
+			}
+			before := statistics()
+			if compact == "" {
+				_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
+			} else {
+				_, err = pool.Exec(context.Background(), compact)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rows := statistics() - before; rows < 1200 || rows > 3*1200 {
+				t.Errorf("compaction of 1,200 batches read %d", rows)
+			}
+		})
+	}
+}
