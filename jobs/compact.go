@@ -57,15 +57,6 @@ type Compacted struct {
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// StopReason is what ended a job before all was done. Nothing is wrong then: the next one goes on.
-type StopReason string
-
-const (
-	StoppedAtLimit StopReason = "limit"       // MaxRuns
-	StoppedByTime  StopReason = "time"        // MaxTime
-	StoppedOnCall  StopReason = "interrupted" // the context of WithGrace
-)
-
 // LogValue makes a group of the counts, for slog.
 func (c Compacted) LogValue() slog.Value {
 	return slog.GroupValue(
@@ -79,7 +70,7 @@ func (c Compacted) LogValue() slog.Value {
 //
 // A thread that fails does not hold up the others; the errors are returned together in the end. What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	job := compactJob{pool: pool, options: options, begin: time.Now()}
+	job := compactJob{pool: pool, options: options, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
 		job.remaining.Store(1 << 62)
@@ -112,14 +103,14 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	if job.done.Left == 0 {
 		job.done.Stopped = ""
 	}
-	job.done.Duration = time.Since(job.begin)
+	job.done.Duration = time.Since(job.limits.begin)
 	return job.done, errors.Join(err, errors.Join(job.failures...))
 }
 
 type compactJob struct {
 	pool      *pgxpool.Pool
 	options   CompactOptions
-	begin     time.Time
+	limits    limits
 	dueBy     *time.Time   // runs that ended later are left alone; nil: none is
 	remaining atomic.Int64 // runs that may still be begun
 
@@ -136,7 +127,7 @@ const runsPerTransaction = 1000
 func (j *compactJob) work(ctx context.Context) error {
 	var from *time.Time // where the last claim was
 	for {
-		if reason := j.isToStop(ctx); reason != "" {
+		if reason := j.limits.reached(ctx, 0); reason != "" {
 			j.stop(reason)
 			return nil
 		}
@@ -158,26 +149,14 @@ func (j *compactJob) work(ctx context.Context) error {
 	}
 }
 
-// isToStop says why nothing more is to be begun, if so.
-func (j *compactJob) isToStop(ctx context.Context) StopReason {
-	switch {
-	case isAskedToStop(ctx):
-		return StoppedOnCall
-	case j.options.MaxTime > 0 && time.Since(j.begin) >= j.options.MaxTime:
-		return StoppedByTime
-	default:
-		return ""
-	}
-}
-
 // compactRunning gives the runs in progress their snapshots, in the time that is left.
 func (j *compactJob) compactRunning(ctx context.Context) error {
-	if j.options.RunningEvery <= 0 || j.isToStop(ctx) != "" {
+	if j.options.RunningEvery <= 0 || j.limits.reached(ctx, 0) != "" {
 		return nil
 	}
 	settings := db.CompactRunningParams{EveryEvents: int32(j.options.RunningEvery)}
 	if j.options.MaxTime > 0 {
-		settings.MaxTime = new(j.options.MaxTime - time.Since(j.begin))
+		settings.MaxTime = new(j.options.MaxTime - time.Since(j.limits.begin))
 	}
 	return db.New(j.pool).CompactRunning(ctx, settings)
 }

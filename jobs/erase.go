@@ -45,15 +45,15 @@ type Erased struct {
 	Events  int64 `json:"events"`
 	// DryRun reports that nothing was removed.
 	DryRun bool `json:"dryRun"`
-	// Unfinished reports that a limit ended the job, or the context of WithGrace.
-	Unfinished bool `json:"unfinished"`
+	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
 // LogValue makes a group of the counts, for slog.
 func (e Erased) LogValue() slog.Value {
-	return slog.GroupValue(slog.Int("threads", e.Threads), slog.Int64("events", e.Events), slog.Bool("unfinished", e.Unfinished))
+	return slog.GroupValue(slog.Int("threads", e.Threads), slog.Int64("events", e.Events), slog.String("stopped", string(e.Stopped)))
 }
 
 // Erase removes the threads that have had no event for a time, for good, a transaction each: a thread is there as a whole or not at all.
@@ -66,6 +66,7 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 		return done, errors.New("erase: OlderThan must be more than 0, or threads that are in use would go")
 	}
 	const page = 100
+	stop := limits{begin, options.MaxTime, options.MaxThreads}
 	queries := db.New(pool)
 	var reason *string
 	if options.Reason != "" {
@@ -80,9 +81,7 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 			return done, err
 		}
 		for _, thread := range threads {
-			if options.MaxThreads > 0 && done.Threads >= options.MaxThreads || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime ||
-				isAskedToStop(ctx) {
-				done.Unfinished = true
+			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
 				return done, nil
 			}
 			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastEventAt: thread.LastEventAt, Events: thread.Events}

@@ -57,11 +57,11 @@ func TestEraseRemovesThreadsWithoutNews(t *testing.T) {
 		t.Errorf("dry run: %+v, %v, error %v", done, named, err)
 	}
 	options.DryRun, options.MaxThreads = false, 1
-	if done, err = jobs.Erase(ctx, pool, options); err != nil || done.Threads != 1 || !done.Unfinished {
+	if done, err = jobs.Erase(ctx, pool, options); err != nil || done.Threads != 1 || done.Stopped != jobs.StoppedAtLimit {
 		t.Errorf("with a limit of 1: %+v, error %v", done, err)
 	}
 	options.MaxThreads = 0
-	if done, err = jobs.Erase(ctx, pool, options); err != nil || done.Threads != 1 || done.Unfinished {
+	if done, err = jobs.Erase(ctx, pool, options); err != nil || done.Threads != 1 || done.Stopped != "" {
 		t.Errorf("the rest: %+v, error %v", done, err)
 	}
 	if _, err := pool.Exec(ctx, `call agui.erase_older('24 hours', 'other')`); err != nil {

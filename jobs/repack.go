@@ -33,15 +33,15 @@ type Repacked struct {
 	Joined int `json:"joined"`
 	// Dropped counts the snapshots that the smaller log does not pay for any more.
 	Dropped int `json:"dropped"`
-	// Unfinished reports that a limit ended the job, or the context of WithGrace.
-	Unfinished bool `json:"unfinished"`
+	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
 // LogValue makes a group of the counts, for slog.
 func (r Repacked) LogValue() slog.Value {
-	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped), slog.Bool("unfinished", r.Unfinished))
+	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped), slog.String("stopped", string(r.Stopped)))
 }
 
 // Repack joins the batches of ended runs into larger ones, which take a fraction of the space. Events, their order and their times stay
@@ -50,6 +50,7 @@ func (r Repacked) LogValue() slog.Value {
 func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (done Repacked, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
+	stop := limits{begin, options.MaxTime, options.MaxRuns}
 	queries := db.New(pool)
 	var thread pgtype.UUID // the one at hand
 	reweigh := func() error {
@@ -68,9 +69,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 		if err != nil {
 			return done, err
 		}
-		if options.MaxRuns > 0 && done.Runs >= options.MaxRuns || options.MaxTime > 0 && time.Since(begin) >= options.MaxTime ||
-			isAskedToStop(ctx) {
-			done.Unfinished = true
+		if done.Stopped = stop.reached(ctx, done.Runs); done.Stopped != "" {
 			return done, reweigh()
 		}
 		if run.ThreadKey != thread {

@@ -150,7 +150,7 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 		return err
 	case done.Stopped == jobs.StoppedOnCall:
 		return errInterrupted
-	case done.Stopped != "", result.Repacked != nil && result.Repacked.Unfinished:
+	case done.Stopped != "", result.Repacked != nil && result.Repacked.Stopped != "":
 		return errWorkLeft
 	}
 	return nil

@@ -147,7 +147,7 @@ func (p *program) finishErase(done jobs.Erased, failure error) error {
 		_, err = fmt.Fprintf(p.out, "%s %s with %s, in %s\n",
 			verb, countText(done.Threads, "thread"), countText(done.Events, "event"), durationText(done.Duration))
 	}
-	if failure == nil && err == nil && done.Unfinished {
+	if failure == nil && err == nil && done.Stopped != "" {
 		return errWorkLeft
 	}
 	return errors.Join(failure, err)

@@ -78,7 +78,7 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	switch {
 	case failure != nil:
 		return failure
-	case err == nil && done.Unfinished:
+	case err == nil && done.Stopped != "":
 		return errWorkLeft
 	}
 	return err

@@ -37,3 +37,33 @@ func isAskedToStop(ctx context.Context) bool {
 		return false
 	}
 }
+
+// StopReason is what ended a job before all was done. Nothing is wrong then: the next one goes on.
+type StopReason string
+
+const (
+	StoppedAtLimit StopReason = "limit"       // MaxRuns, MaxThreads
+	StoppedByTime  StopReason = "time"        // MaxTime
+	StoppedOnCall  StopReason = "interrupted" // the context of WithGrace
+)
+
+// limits are what may end a job early.
+type limits struct {
+	begin   time.Time
+	maxTime time.Duration // 0: none
+	most    int           // things done; 0: any number
+}
+
+// reached says why nothing more is to be begun, if so.
+func (l limits) reached(ctx context.Context, done int) StopReason {
+	switch {
+	case isAskedToStop(ctx):
+		return StoppedOnCall
+	case l.maxTime > 0 && time.Since(l.begin) >= l.maxTime:
+		return StoppedByTime
+	case l.most > 0 && done >= l.most:
+		return StoppedAtLimit
+	default:
+		return ""
+	}
+}
