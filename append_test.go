@@ -173,8 +173,12 @@ func TestAppendRefuses(t *testing.T) {
 		{"an event that is no object", "open", events(token(1), `"text"`), nil, pgagui.ErrInvalidEvents, "event 2 of the call is not a JSON object"},
 		{"no type", "open", events(token(1), `{"Type":"CUSTOM"}`), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
 		{"a type that is no string", "open", events(`{"type":7}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
+		{"an array in place of an event", "open", events(`[{"type":"CUSTOM"}]`), nil, pgagui.ErrInvalidEvents, "event 1 of the call is not a JSON object"},
+		{"a type that is no string in the end", "open", events(`{"type":"CUSTOM","type":true}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
+		{"the same among others", "open", events(token(1), `{"type":"CUSTOM","type":[]}`, token(2)), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
 		{"no JSON", "open", events(`{"type":`), nil, pgagui.ErrInvalidEvents, "json"},
 		{"too deep", "open", events(deep), nil, pgagui.ErrLimitExceeded, "more than 1000 levels deep"},
+		{"too deep among others", "open", events(token(1), deep, token(2)), nil, pgagui.ErrLimitExceeded, "event 2 of the call is nested more than 1000 levels deep"},
 		{"deeper than the server's stack", "open", events(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), nil, pgagui.ErrLimitExceeded, "stack"},
 		{"no run id", "", events(started("")), nil, pgagui.ErrInvalidEvents, "run id"},
 		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
@@ -229,13 +233,60 @@ var parallel = []pgagui.AppendOption{pgagui.Parallel()}
 func TestEventsMustBeAnArray(t *testing.T) {
 	t.Parallel()
 	_, pool := newStore(t)
-	for _, argument := range []string{`'{}'`, `'"x"'`, `'null'`, `null`} {
+	for _, argument := range []string{
+		`'{}'`, `'{"0":{"type":"CUSTOM"}}'`, `'{"type":"CUSTOM"}'`, `'"x"'`, `'null'`, `null`, `'[["type"]]'`, `'[[{"type":"CUSTOM"}]]'`,
+	} {
 		_, err := pool.Exec(context.Background(), `select agui.append('t', 'r', `+argument+`)`)
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != "AG008" {
 			t.Errorf("events %s: error %v, want AG008", argument, err)
 		}
 	}
+}
+
+// What ends a run is its last "type", however it is spelled, in a call of its own or after others.
+func TestARunEndsHoweverItsEndIsSpelled(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ends := []string{
+		finished,
+		`{"type":"RUN_FINISHE\u0044"}`,
+		`{"\u0074ype":"RUN_FINISHED"}`,
+		`{"type":"CUSTOM","type":"RUN_FINISHED"}`,
+		`{"type":"CUSTOM","\u0074ype":"RUN_FINISHED"}`,
+		"{\n\t\"threadId\" : \"t\", \"type\"\r: \"RUN_FINISHED\" }",
+		`{"runs":[{"type":"CUSTOM"}],"type":"RUN_FINISHED","value":"\\u0000\ud83d"}`,
+	}
+	noEnds := []string{
+		`{"type":"run_finished"}`,
+		`{"type":"CUSTOM","value":{"type":"RUN_FINISHED"}}`,
+		`{"type":"RUN_FINISHED","type":"CUSTOM"}`,
+		`{"type":"\\u0052UN_FINISHED"}`,
+		`{"type":"CUSTOM","value":"type","runs":[{"type":"RUN_STARTED"},"RUN_FINISHED"]}`,
+		`{"type":"RUN_FINISHED_NOT"}`,
+		`{"type":""}`,
+	}
+	for i, end := range ends {
+		for j, noEnd := range noEnds {
+			alone, together := fmt.Sprintf("alone-%d-%d", i, j), fmt.Sprintf("together-%d-%d", i, j)
+			mustAppend(t, store, "t", alone, events(started(alone)))
+			mustAppend(t, store, "t", alone, events(noEnd))
+			mustAppend(t, store, "t", alone, events(end))
+			mustAppend(t, store, "t", together, events(started(together)))
+			mustAppend(t, store, "t", together, events(token(1), noEnd))
+			mustAppend(t, store, "t", together, events(token(1), noEnd, end))
+		}
+	}
+	runs, err := store.Runs(context.Background(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs {
+		if run.Status != pgagui.Finished {
+			t.Errorf("run %s is %s", run.ID, run.Status)
+		}
+	}
+	mustVerify(t, store, "t")
 }
 
 func TestRunErrorMayComeFirstAndAfterTheFinish(t *testing.T) {

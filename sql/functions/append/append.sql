@@ -17,6 +17,7 @@ declare
     subject     text;
     key         uuid;
     call        agui.inspection;
+    last_seq    bigint;
     log_end     record;
     place       agui.run_place;
     repeat      record;
@@ -37,12 +38,22 @@ begin
             message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
     end if;
 
-    call := agui.inspect_events(events, subject);
-    -- call.run_id is guarded: there a backslash is written as an escape.
-    if call.run_id <> replace(run_id, '\', '\u005c') then
-        raise exception using
-            errcode = 'AG009',
-            message = format('%s: RUN_STARTED names another run, %s', subject, agui.json_unguard(to_json(call.run_id)::text));
+    -- A single token, as live streams bring them, is no news to the life cycle of its run, and is told from the rest without a query.
+    if octet_length(events::text) <= 1000
+        and strpos(events::text, '\u') = 0
+        and events -> 1 is null
+        and json_typeof(events -> 0 -> 'type') = 'string'
+        and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+    then
+        call := row(1, false, null, null, null, null);
+    else
+        call := agui.inspect_events(events, subject);
+        -- call.run_id is guarded: there a backslash is written as an escape.
+        if call.run_id <> replace(run_id, '\', '\u005c') then
+            raise exception using
+                errcode = 'AG009',
+                message = format('%s: RUN_STARTED names another run, %s', subject, agui.json_unguard(to_json(call.run_id)::text));
+        end if;
     end if;
 
     key := agui.thread_key(scope, thread_id);
@@ -53,6 +64,30 @@ begin
         -- Here the snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot gets
         -- 40001; batches appended since make the insert below get the same.
         perform from agui.thread where thread_key = key for no key update;
+    end if;
+
+    -- The next tokens of a run in progress take this one statement. What it does not append is for the loop below.
+    if not call.starts and call.ended_by is null then
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+        select
+            key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), call.n, run.run_no, append.events
+        from agui.run as run
+        cross join lateral (
+            select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+            from agui.batch as batch
+            where batch.thread_key = key
+            order by batch.first_seq desc
+            limit 1
+        ) as latest
+        where run.thread_key = key
+            and run.run_id = append.run_id
+            and run.status = 'running'
+            and (after_seq is null or after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
+        on conflict do nothing
+        returning batch.first_seq + batch.n - 1 into last_seq;
+        if found then
+            return last_seq;
+        end if;
     end if;
 
     for attempt in 1 .. max_attempts loop

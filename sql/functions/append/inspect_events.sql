@@ -8,12 +8,13 @@ as $$
 declare
     max_bytes constant int := 64 * 1024 * 1024;
     max_depth constant int := 1000;
-    guarded json;
-    found   agui.inspection;
-    bad_at  bigint;
-    deep_at bigint;
-    touches_lifecycle boolean;
-    event   record;
+    found       agui.inspection;
+    all_typed   boolean;
+    any_long    boolean;
+    lifecycle_n int;
+    bad_at      bigint;
+    deep_at     bigint;
+    event       record;
 begin
     if events is null or json_typeof(events) <> 'array' then
         raise exception using
@@ -30,56 +31,68 @@ begin
             hint = 'Append the events in several calls.';
     end if;
 
+    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
+    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
     select
         count(*),
-        min(position) filter (where json_typeof(value) <> 'object'),
-        -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
-        min(position) filter (
-            where case when octet_length(value::text) > 2 * max_depth then agui.json_too_deep(value::text, max_depth) end
-        )
-    into found.n, bad_at, deep_at
-    from json_array_elements(events) with ordinality as element (value, position);
+        false,
+        count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
+            and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
+            and events::text not like '%\\u%',
+        coalesce(max(octet_length(value::text)) > 2 * max_depth, true),
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
+    into found.n, found.starts, all_typed, any_long, lifecycle_n
+    from json_array_elements(events) as event (value);
 
-    if found.n = 0 then
-        raise exception using
-            errcode = 'AG008',
-            message = format('%s: events is an empty array, there is nothing to append', subject);
-    end if;
-    if bad_at is not null then
-        raise exception using
-            errcode = 'AG008',
-            message = format('%s: event %s of the call is not a JSON object', subject, bad_at);
-    end if;
-    if deep_at is not null then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: event %s of the call is nested more than %s levels deep', subject, deep_at, max_depth);
-    end if;
+    if not all_typed or any_long then
+        select
+            min(position) filter (where json_typeof(value) <> 'object'),
+            -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
+            min(position) filter (
+                where case when octet_length(value::text) > 2 * max_depth then agui.json_too_deep(value::text, max_depth) end
+            )
+        into bad_at, deep_at
+        from json_array_elements(events) with ordinality as element (value, position);
 
-    found.starts := false;
-    guarded := agui.json_guard(events::text)::json;
+        if found.n = 0 then
+            raise exception using
+                errcode = 'AG008',
+                message = format('%s: events is an empty array, there is nothing to append', subject);
+        end if;
+        if bad_at is not null then
+            raise exception using
+                errcode = 'AG008',
+                message = format('%s: event %s of the call is not a JSON object', subject, bad_at);
+        end if;
+        if deep_at is not null then
+            raise exception using
+                errcode = 'AG011',
+                message = format('%s: event %s of the call is nested more than %s levels deep', subject, deep_at, max_depth);
+        end if;
 
-    -- One pass with a single column settles it for most calls: a token is no news to the life cycle of its run.
-    select
-        min(position) filter (where type is null or left(type::text, 1) <> '"'),
-        bool_or(type::text in ('"RUN_STARTED"', '"RUN_FINISHED"', '"RUN_ERROR"') or strpos(type::text, '\') > 0)
-    into bad_at, touches_lifecycle
-    from rows from (json_to_recordset(guarded) as (type json)) with ordinality as event (type, position);
-
-    if bad_at is not null then
-        raise exception using
-            errcode = 'AG008',
-            message = format('%s: event %s of the call has no "type", which must be a string', subject, bad_at);
-    end if;
-    if not touches_lifecycle then
+        select min(position)
+        into bad_at
+        from rows from (json_to_recordset(agui.json_guard(events::text)::json) as (type json)) with ordinality as event (type, position)
+        where type is null or left(type::text, 1) <> '"';
+        if bad_at is not null then
+            raise exception using
+                errcode = 'AG008',
+                message = format('%s: event %s of the call has no "type", which must be a string', subject, bad_at);
+        end if;
+    elsif lifecycle_n = 0 then
         return found;
     end if;
 
     for event in
-        select position, type, run_id, nullif(parent_run_id, '') as parent_run_id
-        from rows from (json_to_recordset(guarded) as (type text, "runId" text, "parentRunId" text)) with ordinality
-            as event (type, run_id, parent_run_id, position)
-        where type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+        select
+            position,
+            guarded.event ->> 'type' as type,
+            guarded.event ->> 'runId' as run_id,
+            nullif(guarded.event ->> 'parentRunId', '') as parent_run_id
+        from json_array_elements(events) with ordinality as element (value, position)
+        cross join lateral (select agui.json_guard(value::text)::json as event offset 0) as guarded
+        where (strpos(value::text, 'RUN_') > 0 or strpos(value::text, '\u') > 0)  -- the others need no look into them
+            and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
         order by position
     loop
         if found.ended_at is not null and not (event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED') then

@@ -10,7 +10,7 @@ declare
     brackets text;
 begin
     -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
-    if length(document) - length(translate(document, '[{', '')) <= max_depth then
+    if octet_length(document) - octet_length(replace(replace(document, '[', ''), '{', '')) <= max_depth then
         return false;
     end if;
 
