@@ -98,7 +98,7 @@ func (f *Fold) setEncryptedValue(e *event) {
 // snapshot's version; when several messages have that id, all of them become the one of the snapshot, and from then on change
 // together.
 func (f *Fold) snapshotMessages(e *event) {
-	listed := f.parseMessages(e.values[fieldMessages])
+	listed := f.parseMessages(e.values[fieldMessages], f.messagesByBody())
 	byID := make(map[string]*Message, len(listed))
 	for _, m := range listed {
 		if m.hasID {
@@ -141,7 +141,7 @@ func (f *Fold) snapshotMessages(e *event) {
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
 func (m *Message) says(other *Message) bool {
-	return bytes.Equal(m.Body(), other.Body()) || equal(m.content(), other.content(), sameNumberText)
+	return m == other || bytes.Equal(m.Body(), other.Body()) || equal(m.content(), other.content(), sameNumberText)
 }
 
 func (m *Message) content() value {
@@ -217,13 +217,28 @@ func (m *Message) member(key string) value {
 	return nil
 }
 
-// parseMessages makes messages of the elements of a list. A string is a user message without an id, as in the serialization
-// proposal; what is neither an object nor a string is left out.
-func (f *Fold) parseMessages(list []byte) (messages []*Message) {
+// messagesByBody finds the messages that have an id by their text. A server repeats most of them in each list.
+func (f *Fold) messagesByBody() map[string]*Message {
+	byBody := make(map[string]*Message, len(f.messages))
+	for _, m := range f.messages {
+		if m.hasID {
+			byBody[string(m.Body())] = m
+		}
+	}
+	return byBody
+}
+
+// parseMessages makes messages of the elements of a list; one that is known is taken as it is. A string is a user message without an id,
+// as in the serialization proposal; what is neither an object nor a string is left out.
+func (f *Fold) parseMessages(list []byte, known map[string]*Message) (messages []*Message) {
 	for element := range elements(list) {
 		switch kindOf(element) {
 		case isObject:
-			messages = append(messages, newMessage(withoutNullSubagent(compacted(element)), f.owner))
+			m := known[string(element)]
+			if m == nil {
+				m = newMessage(withoutNullSubagent(compacted(element)), f.owner)
+			}
+			messages = append(messages, m)
 		case isString:
 			body := slices.Concat([]byte(`{"role":"user","content":`), element, []byte(`}`))
 			messages = append(messages, newMessage(body, f.owner))

@@ -67,7 +67,7 @@ func (f *Fold) startRun(e *event) {
 	if list == nil || list[0] != '[' {
 		return
 	}
-	for _, m := range f.parseMessages(list) {
+	for _, m := range f.parseMessages(list, nil) {
 		if !m.hasID || f.find([]byte(m.id)) < 0 {
 			f.push(m)
 		}

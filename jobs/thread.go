@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,8 +22,7 @@ import (
 // The log is read once, in the order of seq. Runs that went on side by side interleave there, so several folds are open at a
 // time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
 //
-// What is to be written is collected while a page of the log is read, for the connection is busy with it: the server sends the next
-// batches while these are folded.
+// What is to be written is collected while a page of the log is folded, and sent together with the query for a page.
 type threadCompaction struct {
 	tx      pgx.Tx
 	queries *db.Queries
@@ -49,7 +49,7 @@ type runFold struct {
 }
 
 const (
-	batchesPerPage = 1000
+	batchesPerPage = 250
 	// What rows take beside the documents in them, as agui.snapshot_bytes has it.
 	snapshotRowBytes = 100
 	messageRowBytes  = 60
@@ -291,55 +291,95 @@ func plainText(text string) string {
 	return text
 }
 
-// flush writes what was collected.
-func (t *threadCompaction) flush(ctx context.Context) error {
+// queueWrites moves what was collected into a batch of statements, and returns how many they are.
+func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 	if len(t.snapshots) == 0 {
-		return nil
+		return 0
 	}
-	t.messages.ThreadKey = t.key
-	if err := t.queries.InsertMessages(ctx, t.messages); err != nil {
-		return err
-	}
-	var batch pgx.Batch
+	m := t.messages
+	statements.Queue(db.InsertMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies)
 	for _, s := range t.snapshots {
-		batch.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.Interrupts, s.Lanes)
+		statements.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.Interrupts, s.Lanes)
 	}
 	t.messages, t.snapshots = db.InsertMessagesParams{}, nil
-	return t.tx.SendBatch(ctx, &batch).Close()
+	return statements.Len()
 }
 
 // logBatch is a row of BatchesBetween.
 type logBatch struct {
 	firstSeq    int64
 	n, runNo    int32
-	events      rawjson.Borrowed
+	events      rawjson.Text
 	storedBytes int64
 }
 
-// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected
-// after each page. use must not work on the connection, nor keep what it is given.
+// logPage is what fetch reads.
+type logPage struct {
+	batches []logBatch
+	err     error
+}
+
+// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected.
+// While a page is folded, the server writes what the pages before it gave and reads the next one: use must not work on the connection.
 func (t *threadCompaction) eachBatch(
 	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(*logBatch) error,
 ) error {
-	for {
-		rows, err := t.tx.Query(ctx, db.BatchesBetween, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
-		if err != nil {
-			return err
+	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers)
+	for next != nil {
+		page := <-next
+		if page.err != nil {
+			return page.err
 		}
-		var batch logBatch
-		columns := []any{&batch.firstSeq, &batch.n, &batch.runNo, &batch.events, &batch.storedBytes}
-		page, err := pgx.ForEachRow(rows, columns, func() error {
-			fromSeq = batch.firstSeq + int64(batch.n)
-			return use(&batch)
-		})
-		if err != nil {
-			return err
+		next = nil
+		if len(page.batches) == batchesPerPage {
+			last := page.batches[batchesPerPage-1]
+			next = t.fetch(ctx, last.firstSeq+int64(last.n), throughSeq, runNumbers)
 		}
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		if page.RowsAffected() < batchesPerPage {
-			return nil
+		for i := range page.batches {
+			if err := use(&page.batches[i]); err != nil {
+				if next != nil {
+					<-next // then the connection is free
+				}
+				return err
+			}
 		}
 	}
+	var statements pgx.Batch
+	if t.queueWrites(&statements) == 0 {
+		return nil
+	}
+	return t.tx.SendBatch(ctx, &statements).Close()
+}
+
+// fetch writes what was collected so far and reads a page, beside its caller.
+func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32) <-chan logPage {
+	var statements pgx.Batch
+	writes := t.queueWrites(&statements)
+	statements.Queue(db.BatchesBetween, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
+	fetched := make(chan logPage, 1)
+	go func() {
+		results := t.tx.SendBatch(ctx, &statements)
+		page := readPage(results, writes)
+		page.err = errors.Join(page.err, results.Close())
+		fetched <- page
+	}()
+	return fetched
+}
+
+func readPage(results pgx.BatchResults, writes int) (page logPage) {
+	for range writes {
+		if _, page.err = results.Exec(); page.err != nil {
+			return page
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return logPage{err: err}
+	}
+	var batch logBatch
+	_, page.err = pgx.ForEachRow(rows, []any{&batch.firstSeq, &batch.n, &batch.runNo, &batch.events, &batch.storedBytes}, func() error {
+		page.batches = append(page.batches, batch)
+		return nil
+	})
+	return page
 }

@@ -23,12 +23,3 @@ func (t Text) Value() (driver.Value, error) {
 	}
 	return string(t), nil
 }
-
-// Borrowed is a JSON text in the driver's own bytes, valid until the next row is read.
-type Borrowed []byte
-
-// ScanBytes reads a value of type json without a copy.
-func (b *Borrowed) ScanBytes(text []byte) error {
-	*b = text
-	return nil
-}
