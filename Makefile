@@ -20,11 +20,11 @@ demo: ## Run the demo on a private PostgreSQL server
 	go run ./cmd/pgagui demo
 
 .PHONY: test
-test: oracle-client ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
+test: oracle-client bench-peers ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
 	$(WITH_SERVER) go test $(ARGS) ./...
 
 .PHONY: test-race
-test-race: oracle-client ## Run all tests with the race detector
+test-race: oracle-client bench-peers ## Run all tests with the race detector
 	$(WITH_SERVER) go test -race $(ARGS) ./...
 
 STREAMS ?= 50000
