@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// compact folds logs into snapshots, from the database and back, by one worker.
+// compact folds logs into snapshots, from the database and back: with as many workers as pgagui compact has, and, beside reading alone,
+// which is done by one, with one.
 func (b *bench) compact(ctx context.Context) error {
 	var allTypes []corpus.Conversation
 	for i := range b.sizes.allTypesThreads {
@@ -51,20 +53,25 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 		runs += len(thread.Runs)
 	}
 
-	const inGo, inSQL, reading, client = "pgagui", "pgagui in SQL", "reading", "client"
-	sides := []side{
-		{inGo, func(ctx context.Context) (float64, error) {
+	workers := min(4, runtime.NumCPU(), len(c.threads))
+	const oneWorker, inSQL, reading, client = "pgagui, 1 worker", "pgagui in SQL", "reading", "client"
+	inGo := fmt.Sprintf("pgagui, %d workers", workers)
+	compacting := func(name string, workers int) side {
+		return side{name, func(ctx context.Context) (float64, error) {
 			if err := database.forgetSnapshots(ctx); err != nil {
 				return 0, err
 			}
-			return timed(inGo, func(ctx context.Context) error {
-				done, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{})
+			return timed(name, func(ctx context.Context) error {
+				done, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{Workers: workers})
 				if err == nil && done.Runs != runs {
 					err = fmt.Errorf("%d runs of %d were compacted", done.Runs, runs)
 				}
 				return err
 			}).measure(ctx)
-		}},
+		}}
+	}
+	sides := []side{
+		compacting(oneWorker, 1),
 		{reading, func(ctx context.Context) (float64, error) {
 			return timed(reading, func(ctx context.Context) error {
 				read, err := database.readBatches(ctx)
@@ -74,6 +81,11 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 				return err
 			}).measure(ctx)
 		}},
+	}
+	if workers > 1 {
+		sides = append(sides, compacting(inGo, workers))
+	} else {
+		inGo = oneWorker
 	}
 	if c.sql != nil {
 		sides = append(sides, side{inSQL, func(ctx context.Context) (float64, error) {
@@ -120,8 +132,11 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	}
 	if b.peers != nil {
 		add(inGo, client, c.client)
+		if inGo != oneWorker {
+			add(oneWorker, client, nil)
+		}
 	}
-	add(inGo, reading, c.reading)
+	add(oneWorker, reading, c.reading)
 	if b.peers != nil && c.sql != nil {
 		add(inSQL, client, c.sql)
 	}
