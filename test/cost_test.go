@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,8 +47,9 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, table, statement string, argumen
 	return count(tx) - before
 }
 
-// longThread appends a thread of 30 runs, each with 40 batches of 5 events, and a run in progress with three batches.
-func longThread(t *testing.T, store *pgagui.Store) {
+// longThread appends a thread of 30 runs, each with 40 batches of 5 events, and a run in progress with three batches. The first run sets
+// the state.
+func longThread(t *testing.T, store *pgagui.Store, state string) {
 	t.Helper()
 	appendTo := func(run string, events []string) {
 		for batch := range slices.Chunk(events, 5) {
@@ -70,6 +72,9 @@ func longThread(t *testing.T, store *pgagui.Store) {
 			events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":" token %d"}`, run, token))
 		}
 		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, run), `{"type":"RUN_FINISHED"}`)
+		if number == 0 {
+			events[2] = fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":%q}`, state)
+		}
 		if number == 30 {
 			events = events[:15]
 		}
@@ -81,7 +86,7 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	longThread(t, store)
+	longThread(t, store, "")
 	if done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil || done.Runs != 30 || done.Events != 6000 {
 		t.Fatalf("compacted %+v, error %v", done, err)
 	}
@@ -115,47 +120,57 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	}
 }
 
-// Each batch is folded once, however many runs lie between two snapshots that are kept.
+// Each batch is folded once, however many runs lie between two snapshots that are kept. With a state larger than all of the log, that is
+// none but the last.
 func TestCompactionReadsTheLogOnce(t *testing.T) {
 	t.Parallel()
 	for name, compact := range map[string]string{"Go": "", "SQL": `call agui.compact()`} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			// One connection does all of it, so that it knows what it has read.
-			config, err := pgxpool.ParseConfig(testdb.New(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.MaxConns = 1
-			pool, err := pgxpool.NewWithConfig(context.Background(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			longThread(t, pgagui.New(pool, nil))
-			statistics := func() (rows int64) {
-				if _, err := pool.Exec(context.Background(), `select pg_stat_force_next_flush()`); err != nil {
-					t.Fatal(err)
-				}
-				err := pool.QueryRow(context.Background(), `
-					select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`).Scan(&rows)
+		for size, kept := range map[int]int{10: 0, 1_000_000: 1} { // bytes of the state, snapshots kept: 0 is any number
+			t.Run(fmt.Sprint(name, " with a state of ", size, " bytes"), func(t *testing.T) {
+				t.Parallel()
+				// One connection does all of it, so that it knows what it has read.
+				config, err := pgxpool.ParseConfig(testdb.New(t))
 				if err != nil {
 					t.Fatal(err)
 				}
-				return rows
-			}
-			before := statistics()
-			if compact == "" {
-				_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
-			} else {
-				_, err = pool.Exec(context.Background(), compact)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if rows := statistics() - before; rows < 1200 || rows > 3*1200 {
-				t.Errorf("compaction of 1,200 batches read %d", rows)
-			}
-		})
+				config.MaxConns = 1
+				pool, err := pgxpool.NewWithConfig(context.Background(), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(pool.Close)
+				longThread(t, pgagui.New(pool, nil), strings.Repeat("s", size))
+				statistics := func() (rows int64) {
+					if _, err := pool.Exec(context.Background(), `select pg_stat_force_next_flush()`); err != nil {
+						t.Fatal(err)
+					}
+					err := pool.QueryRow(context.Background(), `
+						select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`).Scan(&rows)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return rows
+				}
+				before := statistics()
+				if compact == "" {
+					_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
+				} else {
+					_, err = pool.Exec(context.Background(), compact)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rows := statistics() - before; rows < 1200 || rows > 3*1200 {
+					t.Errorf("compaction of 1,200 batches read %d", rows)
+				}
+				var snapshots int
+				if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot`).Scan(&snapshots); err != nil {
+					t.Fatal(err)
+				}
+				if kept > 0 && snapshots != kept {
+					t.Errorf("%d snapshots were kept, want %d", snapshots, kept)
+				}
+			})
+		}
 	}
 }

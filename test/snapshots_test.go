@@ -158,3 +158,77 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 	}
 	return meanings
 }
+
+// agui.compact_run goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
+// commits.
+func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
+	t.Parallel()
+	run := func(id, parent, message string) string {
+		return fmt.Sprintf(`[{"type":"RUN_STARTED","runId":%q,"parentRunId":%s},{"type":"TEXT_MESSAGE_START","messageId":%q},`+
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":%[3]q,"delta":%[3]q},{"type":"TEXT_MESSAGE_END","messageId":%[3]q},{"type":"RUN_FINISHED"}]`,
+			id, parent, message)
+	}
+	for name, test := range map[string]struct {
+		meanwhile string
+		carriesOn bool
+	}{
+		"nothing happened":      {`select`, true},
+		"the log was rewritten": {`do $$ begin perform agui.repack_run(thread_key, 1) from agui.thread; end $$`, true},
+		// The versions of its messages get other contents.
+		"its snapshot went": {`do $$ begin
+			perform agui.drop_snapshot(thread_key, 1) from agui.thread;
+			perform agui.write_snapshot(thread_key, 2, agui.fold_run(thread_key, 2)) from agui.thread; end $$`, false},
+		"its snapshot was made again": {`select agui.rebuild_snapshots('t')`, false},
+		"the parent went on":          {`update agui.run set ended_at = ended_at + interval '1 microsecond' where run_no = 1`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			pool := testdb.Pool(t)
+			for _, call := range []struct{ run, events string }{
+				{"r1", run("r1", "null", "a")},
+				{"r2", `[{"type":"RUN_STARTED","runId":"r2"},{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"b","role":"user","content":"b"}]},{"type":"RUN_FINISHED"}]`},
+				{"r3", run("r3", `"r1"`, "c")},
+				{"r4", `[{"type":"RUN_STARTED","runId":"r4","parentRunId":"r2"}]`},
+			} {
+				if _, err := pool.Exec(ctx, `select agui.append('t', $1, $2::json)`, call.run, call.events); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Each is the youngest run that has ended when it is compacted, so that its snapshot is kept.
+			if _, err := pool.Exec(ctx, `
+				update agui.run set status = 'running' where run_no in (2, 3);
+				create table carried as select agui.compact_run(thread_key, 1) as fold from agui.thread;
+				update agui.run set status = 'finished' where run_no in (2, 3)`); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pool.Exec(ctx, test.meanwhile); err != nil {
+				t.Fatal(err)
+			}
+			var carriesOn, carriesOnElsewhere bool
+			if err := pool.QueryRow(ctx, `
+				select
+					bool_or(agui.carries_on(carried.fold, run)) filter (where run_no = 3),
+					bool_or(agui.carries_on(carried.fold, run)) filter (where run_no <> 3)
+				from carried, agui.run
+				where run_no <> 2`).Scan(&carriesOn, &carriesOnElsewhere); err != nil {
+				t.Fatal(err)
+			}
+			if carriesOn != test.carriesOn || carriesOnElsewhere {
+				t.Errorf("goes on to the child: %t, want %t; to runs that are no children: %t", carriesOn, test.carriesOn, carriesOnElsewhere)
+			}
+			if _, err := pool.Exec(ctx, `select agui.compact_run(run.thread_key, 3, carried.fold) from carried, agui.run where run_no = 3`); err != nil {
+				t.Fatal(err)
+			}
+			var restored, folded string
+			if err := pool.QueryRow(ctx, `
+				select (agui.load_snapshot(thread_key, 3)).bodies::text, (agui.fold_run(thread_key, 3)).bodies::text from agui.thread`).
+				Scan(&restored, &folded); err != nil {
+				t.Fatal(err)
+			}
+			if restored != folded {
+				t.Errorf("the snapshot holds the messages %s, the log means %s", restored, folded)
+			}
+		})
+	}
+}

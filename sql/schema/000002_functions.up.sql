@@ -16,6 +16,44 @@ comment on type agui.branch is
     'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch '
     '(null: none), status and last seq of its last run, and whether a run that names no parent goes on from here.';
 
+-- sql/types/fold.sql
+-- What a stretch of log has meant so far: the value that the fold functions hand on to each other and to the readers.
+-- The arrays run side by side, one entry a message in conversation order.
+create type agui.fold as (
+    through_seq bigint,
+    message_nos int[],
+    message_ids text[],
+    roles       text[],
+    bodies      text[],
+    state       text,
+    interrupts  text,
+    lanes       text
+);
+
+comment on type agui.fold is
+    'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
+    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
+    'are one message that stands at several places; the number is negative when that message is new or has changed.';
+
+-- sql/types/carried_fold.sql
+-- What agui.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
+-- snapshot.
+create type agui.carried_fold as (
+    thread_key  uuid,
+    run_no      int,
+    ended_at    timestamptz,
+    fold        agui.fold,
+    base_no     int,
+    base_at     timestamptz,
+    base_is_tip boolean,
+    log_bytes   bigint
+);
+
+comment on type agui.carried_fold is
+    'What a lineage means after the run run_no, which ended at ended_at. base_no is the last run on it that has a snapshot, made at '
+    'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
+    'log_bytes: stored bytes of log on the lineage since that run.';
+
 -- sql/types/erasable.sql
 create type agui.erasable as (
     thread_key  uuid,
@@ -38,25 +76,6 @@ create type agui.event_row as (
 
 comment on type agui.event_row is
     'An event of the log: its position in the thread, its run, its type, when it was appended, and its very bytes.';
-
--- sql/types/fold.sql
--- What a stretch of log has meant so far: the value that the fold functions hand on to each other and to the readers.
--- The arrays run side by side, one entry a message in conversation order.
-create type agui.fold as (
-    through_seq bigint,
-    message_nos int[],
-    message_ids text[],
-    roles       text[],
-    bodies      text[],
-    state       text,
-    interrupts  text,
-    lanes       text
-);
-
-comment on type agui.fold is
-    'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
-    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
-    'are one message that stands at several places; the number is negative when that message is new or has changed.';
 
 -- sql/types/inspection.sql
 create type agui.inspection as (
@@ -2118,6 +2137,36 @@ comment on function agui.threads_without_news(interval, text, uuid) is
 
 revoke execute on function agui.threads_without_news(interval, text, uuid) from public;
 
+-- sql/functions/fold/fold_activity.sql
+create or replace function agui.fold_activity(
+    inout document jsonb,
+    in content text,
+    in patches text[],
+    out applied int
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    patched record;
+begin
+    patched := agui.json_patch_apply(
+        coalesce(nullif(coalesce(document, agui.json_guard_numbers(content)::jsonb), 'null'), '{}'),
+        agui.json_patches(patches)
+    );
+    document := case when patched.applied > 0 then patched.document else document end;
+    applied := patched.applied;
+end
+$function$;
+
+comment on function agui.fold_activity(jsonb, text, text[]) is
+    'The content of an activity after patches (guarded JSON text), of which those that fail do nothing, and how many did not. The content '
+    'before is document or, where that is null, content (guarded JSON text).';
+
+revoke execute on function agui.fold_activity(jsonb, text, text[]) from public;
+
 -- sql/functions/fold/fold_assistant_call.sql
 create or replace function agui.fold_assistant_call(
     call_key text,
@@ -2297,6 +2346,9 @@ immutable
 parallel safe
 as $function$
 begin
+    if jsonb_array_length(lanes) = 1 then
+        return case when lanes -> 0 -> 'lane' <> coalesce(owner, 'null')::jsonb then lanes end;
+    end if;
     return (
         select jsonb_agg(lane.value order by lane.position)
         from jsonb_array_elements(lanes) with ordinality as lane (value, position)
@@ -2335,9 +2387,9 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result agui.fold := start;
-    batch  record;
-    event  record;
+    result   agui.fold := start;
+    event    record;
+    last_seq bigint := start.through_seq;
 
     -- Nodes. An array reads as null where it has no entry.
     is_loaded  boolean := false;
@@ -2356,7 +2408,11 @@ declare
     first_node int;
     last_node  int;
     linked     int;        -- messages up to this node have their place
-    listed     int;        -- tool calls in messages up to this node have nodes
+    in_place   int;        -- as many of the loaded messages are where they were: all or none
+    listed     int;        -- tool calls in messages up to this node have nodes, but for those that are loaded
+    unlisted   text;       -- the loaded messages, as long as their tool calls have no nodes; null: not put together yet
+    no_call    text;       -- a tool call that they do not have
+    lists_all  boolean;    -- whether they have to be listed for the next tool call
 
     -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
     piece_nodes int[];
@@ -2366,19 +2422,26 @@ declare
     growing     int;       -- the node whose last pieces are still in the buffer
     buffer      text;
 
-    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id.
-    buckets int[];
-    bucket  int;
-    hashed  int;           -- nodes up to this one are in it
-    held    int;
+    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id. To search the loaded ids a few times
+    -- takes less than to enter all of them, so they are entered only after a number of searches, or when one has come a second time.
+    buckets    int[];
+    bucket     int;
+    hashed     int;        -- nodes up to this one are in it
+    held       int;
+    loaded_ids text[];     -- of the first nodes, which are not in it
+    searches   int;
+    enters_all boolean;
 
     -- The event that made a string grow, while nothing else has happened.
     grown_type  text;
     grown_id    text;
     grown_owner text;
 
-    -- Patches of the state, applied together at the end, and the open chunk lanes.
-    state_patches jsonb[] := '{}';
+    -- The state that an event gave, patches of the state and of activities, applied together at the end, and the open chunk lanes.
+    state         text;
+    state_patches text[] := '{}';
+    patched_nodes int[];
+    patches       text[];
     lanes         jsonb := agui.json_guard(start.lanes)::jsonb;
 
     -- What the event at hand says.
@@ -2393,6 +2456,7 @@ declare
     activity_type text;
     replaces      boolean;
     inputs        text[];
+    messages      json;
     input_no      int;
     chunk         record;
 
@@ -2409,39 +2473,11 @@ declare
     result_last  int;
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
-    for batch in
-        (
-            select
-                stored.first_seq,
-                stored.n,
-                agui.json_guard(stored.events::text)::json as events
-            from agui.batch as stored
-            where stored.thread_key = fold_events.thread_key
-            and stored.run_no = run_nos[segment]
-            and stored.first_seq <= through_seqs[segment]
-            and stored.first_seq + stored.n - 1 > after_seqs[segment]
-            and stored.first_seq >= coalesce(
-                (
-                    select max(before.first_seq)
-                    from agui.batch as before
-                    where before.thread_key = fold_events.thread_key
-                    and before.first_seq <= after_seqs[segment] + 1
-                ),
-                1
-            )
-            order by stored.first_seq
-        )
-        union all
-        select 1, json_array_length(given), agui.json_guard(given::text)::json
-        where given is not null
-    loop
-    result.through_seq := least(batch.first_seq + batch.n - 1, through_seqs[segment]);
-
     <<events>>
     for event in
         select
             element.type,
-            case when element.type like 'TOOL\_CALL\_%' then element.tool_call_id else element.message_id end::text as id,
+            case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
             element.delta::text as delta,
             element.owner::text as owner,
             element.metadata::text as metadata,
@@ -2449,8 +2485,33 @@ begin
             element.name::text as name,
             element.tool_call_name::text as tool_call_name,
             element.parent_message_id::text as parent_message_id,
-            element.raw
-        from rows from (
+            element.raw,
+            batch.first_seq + element.position - 1 as seq
+        from (
+            (
+                select stored.first_seq, agui.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where stored.thread_key = fold_events.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_events.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, agui.json_guarded(given)
+            where given is not null
+            offset 0  -- so that a batch is guarded once, not for each function that reads it
+        ) as batch
+        cross join lateral rows from (
             json_to_recordset(batch.events) as (
                 type text,
                 "messageId" json,
@@ -2470,16 +2531,18 @@ begin
         where element.position > after_seqs[segment] - batch.first_seq + 1
         and element.position <= through_seqs[segment] - batch.first_seq + 1
     loop
+        last_seq := event.seq;
+
         -- Most of a stream is one more piece of the string that grew last.
 
         if event.type = grown_type
             and event.id is not distinct from grown_id
             and event.owner is not distinct from grown_owner
-            and left(event.delta, 1) = '"'
+            and event.delta ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event.tool_call_name, event.parent_message_id) is null
         then
             buffer := buffer || event.delta || E'\x01';
-            if octet_length(buffer) > 8000 then
+            if octet_length(buffer) > 2000 then
                 piece_nodes := array_append(piece_nodes, growing);
                 pieces := array_append(pieces, buffer);
                 buffer := '';
@@ -2499,7 +2562,7 @@ begin
             and coalesce(left(event.metadata, 1), '{') = '{'
         then
             key := agui.json_string_token(event.id);
-            node := agui.fold_find(buckets, keys, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
+            node := agui.fold_find(buckets, keys, loaded_ids, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
             if has_grown[node] then
                 if event.metadata is not null then
                     piece_nodes := array_append(piece_nodes, -node);
@@ -2558,7 +2621,8 @@ begin
                             or left(event.role, 1) <> '"'
                             or json_typeof(event.raw -> 'messageId') is distinct from 'string';
                     else
-                        null;
+                        -- Most ends say nothing more.
+                        continue when action like '%\_END' and metadata is null and lanes is null;
                 end case;
 
             when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
@@ -2602,25 +2666,19 @@ begin
 
             when action = 'STATE_DELTA' then
                 closes := 'own';
-                delta := nullif((event.raw -> 'delta')::text, 'null');
-                patch := nullif((event.raw -> 'patch')::text, 'null');
-                continue when coalesce(delta, patch) is null
-                    or left(delta, 1) <> '['
-                    or delta is null and left(patch, 1) not in ('[', '{')
-                    or left(event.owner, 1) <> '"';
-                patch := case
-                    when delta is not null then delta
-                    when left(patch, 1) = '{' then '[' || patch || ']'
-                    else patch
-                end;
-                state_patches := array_append(state_patches, agui.json_guard_numbers(patch)::jsonb);
+                patch := coalesce(event.delta, nullif((event.raw -> 'patch')::text, 'null'));
+                if event.delta is null and left(patch, 1) = '{' then
+                    patch := '[' || patch || ']';
+                end if;
+                continue when patch is null or left(patch, 1) <> '[' or left(event.owner, 1) <> '"';
+                state_patches := array_append(state_patches, patch);
                 action := null;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
                 content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
                 continue when content is null or left(event.owner, 1) <> '"';
-                result.state := agui.json_unguard(content);
+                state := content;
                 state_patches := '{}';
                 action := null;
 
@@ -2685,7 +2743,7 @@ begin
                 action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
                 content := content::json -> 'state';
                 if content <> 'null' then
-                    result.state := agui.json_unguard(content);
+                    state := content;
                     state_patches := '{}';
                 end if;
 
@@ -2707,7 +2765,8 @@ begin
 
             when action = 'MESSAGES_SNAPSHOT' then
                 closes := 'all';
-                continue when json_typeof(event.raw -> 'messages') is distinct from 'array' or left(event.metadata, 1) <> '{';
+                messages := event.raw -> 'messages';
+                continue when json_typeof(messages) is distinct from 'array' or left(event.metadata, 1) <> '{';
 
             when action = 'REASONING_ENCRYPTED_VALUE' then
                 id := event.raw -> 'entityId';
@@ -2742,7 +2801,6 @@ begin
             -- Load what the fold starts from: messages only, their tool calls when an event needs them.
 
             if not is_loaded and action <> 'MESSAGES_SNAPSHOT' then
-                keys := agui.fold_keys(result.message_ids, result.bodies);
                 numbers := result.message_nos;
                 roles := result.roles;
                 texts := result.bodies;
@@ -2754,17 +2812,28 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
+                patched_nodes := '{}';
+                patches := '{}';
                 has_grown := '{}';
                 growing := null;
                 buffer := '';
-                node_count := cardinality(keys);
+                node_count := cardinality(texts);
+                keys := array_fill(null::text, array[node_count]);
                 following := array(select generate_series(2, node_count));
                 first_node := case when node_count > 0 then 1 end;
                 last_node := nullif(node_count, 0);
                 linked := node_count;
-                listed := 0;
-                hashed := 0;
+                in_place := node_count;
+                listed := node_count;
+                unlisted := null;
+                no_call := null;
+                lists_all := false;
+                hashed := node_count;
                 buckets := array_fill(0, array[64]);
+                loaded_ids := result.message_ids;
+                searches := 0;
+                -- Such an id may have stayed guarded, so it does not say enough.
+                enters_all := strpos(array_to_string(loaded_ids, ''), '\') > 0;
                 result_owner := null;
                 same_as := '{}';
                 if (select count(distinct number) < count(number) from unnest(numbers) as number) then
@@ -2781,6 +2850,7 @@ begin
                     loop
                         same_as[part.node] := part.first_node;
                     end loop;
+                    in_place := 0;
                 end if;
                 is_loaded := true;
             end if;
@@ -2793,14 +2863,31 @@ begin
                 id := content::json -> 'id';
                 id := case when left(id, 1) = '"' then agui.json_string_token(id) end;
                 next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
-            elsif action like 'TOOL\_CALL\_%' then
-                for unlisted in listed + 1 .. node_count loop
+            elsif action ^@ 'TOOL_CALL_' then
+                if unlisted is null then
+                    unlisted := array_to_string(result.bodies, '');
+                    -- An escape can hide an id, but letters are rarely written as escapes.
+                    lists_all := lists_all or strpos(unlisted, '\u00') > 0
+                        and unlisted ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
+                end if;
+                if unlisted <> '' and (action = 'TOOL_CALL_START' or id is distinct from no_call) then
+                    -- A message that gets another call has its calls listed too.
+                    lists_all := lists_all
+                        or action = 'TOOL_CALL_START'
+                            and agui.fold_find(buckets, keys, loaded_ids, agui.json_string_token(event.parent_message_id))
+                                <= cardinality(result.bodies)
+                        or strpos(unlisted, substr(id, 2, length(id) - 2)) > 0
+                        or id !~ '^"[A-Za-z0-9_-]*"$';
+                    no_call := id;
+                end if;
+                for holder in case when lists_all and unlisted <> '' then 1 else listed + 1 end .. node_count loop
+                    continue when holder > cardinality(result.bodies) and holder <= listed;
                     calls := case
-                        when texts[unlisted] is null then insides[unlisted]
-                        when strpos(texts[unlisted], 'toolCalls') > 0 or strpos(texts[unlisted], '\u') > 0
-                            then (agui.json_guard(texts[unlisted])::json -> 'toolCalls')::text
+                        when texts[holder] is null then insides[holder]
+                        when strpos(texts[holder], 'toolCalls') > 0 or strpos(texts[holder], '\u') > 0
+                            then (agui.json_guard(texts[holder])::json -> 'toolCalls')::text
                     end;
-                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[unlisted], same_as[unlisted]) is not null;
+                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[holder], same_as[holder]) is not null;
                     for part in
                         select
                             call.value,
@@ -2811,14 +2898,23 @@ begin
                     loop
                         node_count := node_count + 1;
                         keys[node_count] := case when left(part.id, 1) = '"' then 'call ' || part.id end;
-                        parents[node_count] := unlisted;
+                        parents[node_count] := holder;
                         texts[node_count] := agui.json_unguard(part.value::text);
                     end loop;
                 end loop;
                 listed := node_count;
+                if lists_all then
+                    unlisted := '';
+                end if;
             end if;
-            key := case when action like 'TOOL\_CALL\_%' then 'call ' || id else id end;
+            key := case when action ^@ 'TOOL_CALL_' then 'call ' || id else id end;
 
+            if enters_all and loaded_ids <> '{}' then
+                keys := agui.fold_keys(result.message_ids, result.bodies) || keys[cardinality(loaded_ids) + 1 :];
+                loaded_ids := '{}';
+                buckets := array_fill(0, array[cardinality(buckets)]);
+                hashed := 0;
+            end if;
             while hashed < node_count loop
                 if hashed * 2 >= cardinality(buckets) then
                     buckets := array_fill(0, array[cardinality(buckets) * 8]);
@@ -2847,7 +2943,11 @@ begin
                 end loop;
             end loop;
 
-            node := agui.fold_find(buckets, keys, key);
+            node := agui.fold_find(buckets, keys, loaded_ids, key);
+            if node is null then
+                searches := searches + 1;
+                enters_all := enters_all or searches > 30;
+            end if;
 
             -- Make what is new, or say which node changes.
 
@@ -2904,7 +3004,7 @@ begin
                     if node is null then
                         parent := case
                             when event.parent_message_id <> '""'
-                                then agui.fold_find(buckets, keys, agui.json_string_token(event.parent_message_id))
+                                then agui.fold_find(buckets, keys, loaded_ids, agui.json_string_token(event.parent_message_id))
                         end;
                         if parent is null or roles[parent] is distinct from 'assistant' then
                             node_count := node_count + 1;
@@ -2913,14 +3013,14 @@ begin
                                     then agui.json_string_token(event.parent_message_id)
                                 else id
                             end;
+                            parent := agui.fold_find(buckets, keys, loaded_ids, keys[node_count]);
+                            enters_all := enters_all or parent is not null;
                             roles[node_count] := 'assistant';
                             heads[node_count] := '{' || concat_ws(
                                 ',',
                                 '"id":' || keys[node_count],
                                 '"role":"assistant"',
-                                '"subagentRunId":' || case
-                                    when agui.fold_find(buckets, keys, keys[node_count]) is null then event.owner
-                                end
+                                '"subagentRunId":' || case when parent is null then event.owner end
                             ) || '}';
                             parent := node_count;
                         end if;
@@ -2956,21 +3056,24 @@ begin
                         end loop;
                     end if;
                     node_count := node_count + 1;
-                    touched := node_count;
                     if node is not null then
                         result_owner := case when coalesce(nullif(event.role, '""'), '"tool"') = '"tool"' then parents[node] end;
-                        result_last := touched;
+                        result_last := node_count;
                     end if;
-                    keys[touched] := agui.json_string_token((event.raw -> 'messageId')::text);
-                    roles[touched] := coalesce(nullif(agui.json_string_text(event.role), ''), 'tool');
-                    heads[touched] := '{' || concat_ws(
-                        ',',
-                        '"id":' || keys[touched],
-                        '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
-                        '"toolCallId":' || id,
-                        '"subagentRunId":' || event.owner
-                    ) || '}';
-                    contents[touched] := content;
+                    keys[node_count] := agui.json_string_token((event.raw -> 'messageId')::text);
+                    enters_all := enters_all or agui.fold_find(buckets, keys, loaded_ids, keys[node_count]) is not null;
+                    roles[node_count] := coalesce(nullif(agui.json_string_text(event.role), ''), 'tool');
+                    texts[node_count] := agui.json_unguard(
+                        '{' || concat_ws(
+                            ',',
+                            '"id":' || keys[node_count],
+                            '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
+                            '"content":' || content,
+                            '"toolCallId":' || id,
+                            '"subagentRunId":' || event.owner
+                        ) || '}'
+                    );
+                    touched := case when metadata is not null then node_count end;
 
                 when action = 'REASONING_ENCRYPTED_VALUE' then
                     if roles[node] is distinct from 'activity' then
@@ -2989,6 +3092,8 @@ begin
                         keys[node_count] := id;
                         roles[node_count] := agui.json_string_text((content::json -> 'role')::text);
                         texts[node_count] := agui.json_unguard(content);
+                        -- Tool calls are listed in the order of the conversation.
+                        lists_all := lists_all or strpos(content, 'toolCalls') > 0 or strpos(content, '\u') > 0;
                     end if;
 
                 when action = 'ACTIVITY_SNAPSHOT' then
@@ -3053,6 +3158,9 @@ begin
                 if insert_after is not null and insert_after <> last_node then
                     following[linked] := following[insert_after];
                     following[insert_after] := linked;
+                    if insert_after < in_place then
+                        in_place := 0;
+                    end if;
                 else
                     if last_node is null then
                         first_node := linked;
@@ -3120,21 +3228,37 @@ begin
                             );
                             contents[touched] := content;
                             documents[touched] := null;
+                            patched_nodes := array_replace(patched_nodes, touched, 0);
                         end if;
 
                     when action = 'ACTIVITY_DELTA' then
-                        part := agui.json_patch_apply(
-                            coalesce(
-                                nullif(coalesce(documents[touched], agui.json_guard_numbers(contents[touched])::jsonb), 'null'),
-                                '{}'
-                            ),
-                            array[agui.json_guard_numbers(patch)::jsonb]
-                        );
-                        if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
-                            settles := true;
-                        elsif part.problem is null then
+                        -- Together with others at the end, unless it depends on its success what else changes, or its path is "" and
+                        -- what it makes null is an empty object for the next one.
+                        if same_as[node] is null
+                            and node <> all (same_as)
+                            and (heads[touched]::json -> 'activityType')::text = activity_type
+                            and strpos(patch, '""') = 0
+                        then
+                            patched_nodes := array_append(patched_nodes, touched);
+                            patches := array_append(patches, patch);
+                        else
+                            part := agui.fold_activity(
+                                documents[touched],
+                                contents[touched],
+                                array(
+                                    select earlier.patch
+                                    from unnest(patched_nodes, patches) with ordinality as earlier (node, patch, position)
+                                    where earlier.node = touched
+                                    order by earlier.position
+                                )
+                            );
                             documents[touched] := part.document;
-                            if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
+                            patched_nodes := array_replace(patched_nodes, touched, 0);
+                            part := agui.fold_activity(documents[touched], contents[touched], array[patch]);
+                            if part.applied > 0 and (same_as[node] is not null or node = any (same_as)) then
+                                settles := true;
+                            elsif part.applied > 0 then
+                                documents[touched] := part.document;
                                 heads[touched] := agui.json_member_set(heads[touched], 'activityType', activity_type);
                             end if;
                         end if;
@@ -3149,14 +3273,14 @@ begin
             if settles then
                 if is_loaded then
                     result := agui.fold_settle(
-                        result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                        cleared, piece_nodes, pieces, growing, buffer
+                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                        cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
                     );
                     is_loaded := false;
                 end if;
                 case action
                     when 'MESSAGES_SNAPSHOT' then
-                        result := agui.fold_snapshot_messages(result, event.raw);
+                        result := agui.fold_snapshot_messages(result, messages, event.metadata::json);
                     when 'ACTIVITY_DELTA' then
                         result := agui.fold_part(result, key, activity_type, agui.json_guard(agui.json_from_jsonb(part.document)));
                     when 'ACTIVITY_SNAPSHOT' then
@@ -3171,21 +3295,26 @@ begin
         end loop;
     end loop events;
     end loop;
-    end loop;
 
     if is_loaded then
         result := agui.fold_settle(
-            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces, growing, buffer
+            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
+            piece_nodes, pieces, growing, buffer, patched_nodes, patches
         );
     end if;
     if cardinality(state_patches) > 0 then
-        part := agui.json_patch_apply(agui.json_to_jsonb(result.state), state_patches);
+        part := agui.json_patch_apply(
+            agui.json_guard_numbers(coalesce(state, agui.json_guard(result.state)))::jsonb,
+            agui.json_patches(state_patches)
+        );
         if part.applied > 0 then
             result.state := agui.json_from_jsonb(part.document);
+            state := null;
         end if;
     end if;
+    result.state := coalesce(agui.json_unguard(state), result.state);
     result.lanes := agui.json_unguard(lanes::text);
+    result.through_seq := last_seq;
     return result;
 end
 $function$;
@@ -3197,10 +3326,11 @@ comment on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[],
 revoke execute on function agui.fold_events(agui.fold, uuid, int[], bigint[], bigint[], json) from public;
 
 -- sql/functions/fold/fold_find.sql
--- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first.
+-- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first. Then it
+-- may still be among the ids of the messages that were loaded.
 --
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui.fold_find(buckets int[], keys text[], key text)
+create or replace function agui.fold_find(buckets int[], keys text[], loaded_ids text[], key text)
 returns int
 language plpgsql
 immutable
@@ -3215,7 +3345,7 @@ begin
     loop
         node := buckets[bucket + 1];
         if node = 0 then
-            return null;
+            return case when key ^@ '"' then array_position(loaded_ids, agui.json_string_text(key)) end;
         elsif keys[node] = key then
             return node;
         end if;
@@ -3224,10 +3354,10 @@ begin
 end
 $function$;
 
-comment on function agui.fold_find(int[], text[], text) is
+comment on function agui.fold_find(int[], text[], text[], text) is
     'The node (message or tool call) that has a key, in the hash table of agui.fold_events; null when there is none.';
 
-revoke execute on function agui.fold_find(int[], text[], text) from public;
+revoke execute on function agui.fold_find(int[], text[], text[], text) from public;
 
 -- sql/functions/fold/fold_interrupts.sql
 create or replace function agui.fold_interrupts(interrupts json)
@@ -3297,11 +3427,15 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    -- Most lists have neither, so that no message has to be looked into.
+    has_owners constant boolean := strpos(messages::text, 'subagentRunId') > 0 or strpos(messages::text, '\u') > 0;
 begin
     return array(
         select case
             when json_typeof(message.value) = 'string' then '{"role":"user","content":' || message.value || '}'
-            when (message.value -> 'subagentRunId')::text = 'null' then agui.json_member_set(message.value::text, 'subagentRunId', null)
+            when has_owners and (message.value -> 'subagentRunId')::text = 'null'
+                then agui.json_member_set(message.value::text, 'subagentRunId', null)
             else message.value::text
         end
         from json_array_elements(messages) with ordinality as message (value, position)
@@ -3447,6 +3581,7 @@ revoke execute on function agui.fold_run(uuid, int, bigint, int) from public;
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui.fold_settle(
     before agui.fold,
+    in_place int,
     first_node int,
     following int[],
     same_as int[],
@@ -3463,7 +3598,9 @@ create or replace function agui.fold_settle(
     piece_nodes int[],
     pieces text[],
     growing int,
-    buffer text
+    buffer text,
+    patched_nodes int[],
+    patches text[]
 )
 returns agui.fold
 language plpgsql
@@ -3475,12 +3612,15 @@ as $function$
 declare
     result       agui.fold := before;
     part         record;
+    patched      record;
     metadata     text[];
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
+    opened       int[];
+    opened_texts text[];
     ordered      int[] := '{}';
-    node         int := first_node;
+    node         int := case when in_place > 0 then following[in_place] else first_node end;
 begin
     if buffer <> '' then
         piece_nodes := array_append(piece_nodes, growing);
@@ -3511,40 +3651,55 @@ begin
     end loop;
 
     -- Metadata, key by key; the last one wins.
-    for part in
-        with piece as (
-            select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
-            from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-            where piece.node < 0
-        ),
-        member as (
-            select
-                piece.node,
-                each.key,
-                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
-                min(array[piece.position, each.position]) as position
+    if 0 > any (piece_nodes) then
+        for part in
+            with piece as (
+                select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
+                from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
+                where piece.node < 0
+            ),
+            member as (
+                select
+                    piece.node,
+                    each.key,
+                    (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                    min(array[piece.position, each.position]) as position
+                from piece
+                left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
+                    with ordinality as each (key, value, position) on true
+                where piece.pieces > 1
+                group by piece.node, each.key
+            )
+            select piece.node, piece.text as merged
             from piece
-            left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
-                with ordinality as each (key, value, position) on true
-            where piece.pieces > 1
-            group by piece.node, each.key
-        )
-        select piece.node, piece.text as merged
-        from piece
-        where piece.pieces = 1
-        union all
-        select
-            member.node,
-            '{' || coalesce(
-                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
-                    filter (where member.key is not null),
-                ''
-            ) || '}'
-        from member
-        group by member.node
-    loop
-        metadata[part.node] := part.merged;
-    end loop;
+            where piece.pieces = 1
+            union all
+            select
+                member.node,
+                '{' || coalesce(
+                    string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                        filter (where member.key is not null),
+                    ''
+                ) || '}'
+            from member
+            group by member.node
+        loop
+            metadata[part.node] := part.merged;
+        end loop;
+    end if;
+
+    -- Activities.
+    if cardinality(patches) > 0 then
+        for part in
+            select patch.node, array_agg(patch.text order by patch.position) as patches
+            from unnest(patched_nodes, patches) with ordinality as patch (node, text, position)
+            where patch.node > 0
+            group by patch.node
+        loop
+            patched := agui.fold_activity(documents[part.node], contents[part.node], part.patches);
+            documents[part.node] := patched.document;
+        end loop;
+    end if;
 
     -- Tool calls, in the order in which their message got them.
     for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
@@ -3583,6 +3738,27 @@ begin
         calls[part.parent] := part.list;
     end loop;
 
+    -- Messages that were taken apart.
+    select
+        array_agg(message.node),
+        array_agg(
+            '{' || concat_ws(
+                ',',
+                agui.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
+                '"content":' || coalesce(agui.json_from_jsonb(documents[message.node]), agui.json_unguard(contents[message.node])),
+                '"toolCalls":' || coalesce(calls[message.node], agui.json_unguard(insides[message.node])),
+                '"metadata":' || agui.json_unguard(metadata[message.node])
+            ) || '}'
+        )
+    into opened, opened_texts
+    from generate_subscripts(heads, 1) as message (node)
+    where heads[message.node] is not null and texts[message.node] is null and parents[message.node] is null;
+
+    for position in 1 .. coalesce(cardinality(opened), 0) loop
+        texts[opened[position]] := opened_texts[position];
+    end loop;
+
+    -- The messages in their order. Most often the first ones are those of before, in their places.
     while node is not null loop
         ordered := array_append(ordered, node);
         node := following[node];
@@ -3599,44 +3775,39 @@ begin
             ),
             '{}'
         ),
-        coalesce(array_agg(agui.json_string_text(keys[message.node]) order by message.position), '{}'),
-        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
         coalesce(
             array_agg(
-                coalesce(
-                    texts[version.node],
-                    '{' || concat_ws(
-                        ',',
-                        agui.json_unguard(nullif(substr(heads[version.node], 2, length(heads[version.node]) - 2), '')),
-                        '"content":' || coalesce(
-                            agui.json_from_jsonb(documents[version.node]),
-                            agui.json_unguard(contents[version.node])
-                        ),
-                        '"toolCalls":' || coalesce(calls[version.node], agui.json_unguard(insides[version.node])),
-                        '"metadata":' || agui.json_unguard(metadata[version.node])
-                    ) || '}'
-                )
+                case
+                    when message.node <= cardinality(before.message_ids) then before.message_ids[message.node]
+                    else agui.json_string_text(keys[message.node])
+                end
                 order by message.position
             ),
             '{}'
-        )
+        ),
+        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
+        coalesce(array_agg(texts[version.node] order by message.position), '{}')
     into result.message_nos, result.message_ids, result.roles, result.bodies
     from unnest(ordered) with ordinality as message (node, position)
     cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
 
+    result.message_nos := numbers[1 : in_place] || result.message_nos;
+    result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
+    result.roles := roles[1 : in_place] || result.roles;
+    result.bodies := texts[1 : in_place] || result.bodies;
     return result;
 end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text
+    agui.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text, int[], text[]
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text
+    agui.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text, int[], text[]
 ) from public;
 
 -- sql/functions/fold/fold_snapshot_messages.sql
@@ -3645,7 +3816,9 @@ revoke execute on function agui.fold_settle(
 -- their role, and for activities its metadata may say instead which types it speaks for.
 --
 -- Several messages with an id that the snapshot names are one message from then on, at several places: they get one number.
-create or replace function agui.fold_snapshot_messages(before agui.fold, event json)
+--
+-- Most messages of a snapshot are those that are present, to the byte, and need no look into them.
+create or replace function agui.fold_snapshot_messages(before agui.fold, messages json, metadata json)
 returns agui.fold
 language plpgsql
 immutable
@@ -3655,8 +3828,7 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result      agui.fold := before;
-    bodies      constant text[] := agui.fold_message_list(event -> 'messages');
-    authority   constant json := event -> 'metadata' -> '@ag-ui/client';
+    authority   constant json := metadata -> '@ag-ui/client';
     spoken_for  constant json := case when json_typeof(authority) = 'object' then authority -> 'authoritativeActivityTypes' end;
     owned_types text[];
 begin
@@ -3670,86 +3842,94 @@ begin
         end if;
     end if;
 
-    with named as (
-        select
-            case
-                when json_typeof(message.body::json -> 'id') = 'string' then agui.json_string_token((message.body::json -> 'id')::text)
-            end as key,
-            agui.json_string_text((message.body::json -> 'role')::text) as role,
-            agui.json_unguard(message.body) as body,
-            message.position
-        from unnest(bodies) with ordinality as message (body, position)
-    ),
-    present as (
-        select
-            message.*,
-            case
-                when message.role = 'activity' and json_typeof(spoken_for) = 'null' then false
-                when message.role = 'activity' and owned_types is not null
-                    then (agui.json_string_token((agui.json_guard(message.body)::json -> 'activityType')::text) = any (owned_types))
-                        is not true
-                when message.role in ('activity', 'reasoning')
-                    then message.role <> all (array(select named.role from named where named.role in ('activity', 'reasoning')))
-                else false
-            end as stays
+    with present as materialized (
+        select message.*
         from unnest(agui.fold_keys(before.message_ids, before.bodies), before.roles, before.bodies, before.message_nos)
             with ordinality as message (key, role, body, message_no, position)
     ),
-    -- One partition an id: its present messages first, then those of the snapshot, the last of which counts.
-    message as (
+    known as (
+        select present.body, min(present.key) as key, min(present.role) as role
+        from present
+        group by present.body
+    ),
+    listed as materialized (
+        select message.body, agui.json_unguard(message.body) as unguarded, message.position
+        from unnest(agui.fold_message_list(messages)) with ordinality as message (body, position)
+    ),
+    named as materialized (
         select
-            either.*,
-            count(*) filter (where not is_new) over same_id as places,
-            bool_or(is_new) over same_id as is_named,
-            first_value(body) over same_id as first_body,
-            first_value(message_no) over same_id as first_no,
-            first_value(position) over same_id as first_position,
-            last_value(body) over same_id as last_body,
-            last_value(role) over same_id as last_role
-        from (
-            select false as is_new, key, role, body, message_no, stays, position
-            from present
-            union all
-            select true, key, role, body, null, null, position
-            from named
-        ) as either
-        window same_id as (
-            partition by key, case when key is null then position * case when is_new then 1 else -1 end end
-            order by is_new, position
-            rows between unbounded preceding and unbounded following
-        )
+            case
+                when known.body is not null then known.key
+                when json_typeof(listed.body::json -> 'id') = 'string'
+                    then agui.json_string_token((listed.body::json -> 'id')::text)
+            end as key,
+            case when known.body is not null then known.role else agui.json_string_text((listed.body::json -> 'role')::text) end as role,
+            listed.unguarded as body,
+            listed.position
+        from listed
+        left join known on known.body = listed.unguarded
+    ),
+    -- Of the messages with one id the first one present, and the last one in the snapshot, count.
+    place as materialized (
+        select present.key, min(present.position) as first_position, count(*) as places
+        from present
+        where present.key is not null
+        group by present.key
+    ),
+    renewed as (
+        select
+            place.*,
+            first.message_no as first_no,
+            named.role,
+            case when compared.says_the_same then first.body else named.body end as body,
+            compared.says_the_same
+        from place
+        join present as first on first.position = place.first_position
+        join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
+        join named on named.position = last.position
+        cross join lateral (
+            select case
+                when first.body = named.body then true
+                else agui.json_to_jsonb(first.body)::text = agui.json_to_jsonb(named.body)::text
+            end as says_the_same
+            offset 0  -- so that they are compared once, not wherever the answer is used
+        ) as compared
     ),
     version as (
         select
-            is_new,
-            position,
-            key,
+            false as is_new,
+            present.position,
+            present.key,
+            coalesce(renewed.body, present.body) as body,
+            case when renewed.key is null then present.role else renewed.role end as role,
             case
-                when is_new or not is_named then body
-                when says_the_same then first_body
-                else last_body
-            end as body,
-            case when is_new or not is_named then role else last_role end as role,
-            case
-                when not is_named then message_no
-                when says_the_same and first_no > 0 then first_no
-                when places > 1 then least((select min(no) from unnest(before.message_nos) as no), 0) - first_position::int
+                when renewed.key is null then present.message_no
+                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.places > 1
+                    then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no
-        from message
-        cross join lateral (
-            select case
-                when is_new or not is_named then false
-                when first_body = last_body then true
-                else agui.json_to_jsonb(first_body)::text = agui.json_to_jsonb(last_body)::text
-            end as says_the_same
-        ) as compared
-        where case when is_new then places = 0 else is_named or stays end
+        from present
+        left join renewed on renewed.key = present.key
+        where renewed.key is not null
+        or case
+            when present.role = 'activity' and json_typeof(spoken_for) = 'null' then false
+            when present.role = 'activity' and owned_types is not null
+                then (agui.json_string_token((agui.json_guard(present.body)::json -> 'activityType')::text) = any (owned_types))
+                    is not true
+            when present.role in ('activity', 'reasoning') then not exists (select from named where named.role = present.role)
+            else false
+        end
+        union all
+        select true, named.position, named.key, named.body, named.role, null
+        from named
+        where not exists (select from place where place.key = named.key)
+        order by 1, 2
     )
     select
-        coalesce(array_agg(message_no order by is_new, position), '{}'),
-        coalesce(array_agg(agui.json_string_text(key) order by is_new, position), '{}'),
-        coalesce(array_agg(role order by is_new, position), '{}'),
-        coalesce(array_agg(body order by is_new, position), '{}')
+        coalesce(array_agg(message_no), '{}'),
+        coalesce(array_agg(agui.json_string_text(key)), '{}'),
+        coalesce(array_agg(role), '{}'),
+        coalesce(array_agg(body), '{}')
     into result.message_nos, result.message_ids, result.roles, result.bodies
     from version;
 
@@ -3757,10 +3937,10 @@ begin
 end
 $function$;
 
-comment on function agui.fold_snapshot_messages(agui.fold, json) is
-    'The fold after a MESSAGES_SNAPSHOT event (guarded JSON).';
+comment on function agui.fold_snapshot_messages(agui.fold, json, json) is
+    'The fold after a MESSAGES_SNAPSHOT event with these messages and metadata (guarded JSON).';
 
-revoke execute on function agui.fold_snapshot_messages(agui.fold, json) from public;
+revoke execute on function agui.fold_snapshot_messages(agui.fold, json, json) from public;
 
 -- sql/functions/fold/load_snapshot.sql
 create or replace function agui.load_snapshot(thread_key uuid, run_no int)
@@ -3898,7 +4078,8 @@ comment on function agui.json_from_jsonb(jsonb) is
 revoke execute on function agui.json_from_jsonb(jsonb) from public;
 
 -- sql/functions/json/json_guard_escapes.sql
--- The part of agui.json_guard for text that has a backslash. Most such text only has \n or \", which needs nothing.
+-- The part of agui.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
+-- nothing.
 create or replace function agui.json_guard_escapes(document text)
 returns text
 language plpgsql
@@ -3908,14 +4089,12 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
-    -- From here on a backslash always begins an escape, never ends one.
-    if strpos(document, '\\') > 0 then
-        document := replace(document, '\\', '\u005c');
+    if document not like '%\\u%' then
+        return replace(document, '\\', '\\u005c');
     end if;
 
-    if strpos(document, '\u') = 0 then
-        return document;
-    end if;
+    -- From here on a backslash always begins an escape, never ends one.
+    document := replace(document, '\\', '\u005c');
 
     if strpos(document, '\u005c') > 0 or strpos(document, '\u005C') > 0 then
         document := replace(replace(document, '\u005c', '\\u005c'), '\u005C', '\\u005c');
@@ -3949,7 +4128,7 @@ begin
 end
 $function$;
 
-comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has a backslash.';
+comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
 
 revoke execute on function agui.json_guard_escapes(text) from public;
 
@@ -3970,7 +4149,8 @@ immutable
 parallel safe
 return case
     when strpos(document, '\') = 0 then document
-    else agui.json_guard_escapes(document)
+    when document like '%\\\\%' or document like '%\\u%' then agui.json_guard_escapes(document)
+    else document
 end;
 
 comment on function agui.json_guard(text) is
@@ -3992,7 +4172,8 @@ strict
 parallel safe
 as $function$
 begin
-    if document !~ '(^|[-:,[\s])[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
+    -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
+    if document !~ '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;
 
@@ -4020,6 +4201,27 @@ comment on function agui.json_guard_numbers(text) is
     'turns back, so that jsonb accepts it.';
 
 revoke execute on function agui.json_guard_numbers(text) from public;
+
+-- sql/functions/json/json_guarded.sql
+create or replace function agui.json_guarded(document json)
+returns json
+language plpgsql
+immutable
+strict
+parallel safe
+as $function$
+declare
+    plain constant text := document;
+    guarded constant text := agui.json_guard(plain);
+begin
+    -- To make json of text checks it, which takes as long as to read it.
+    return case when guarded = plain then document else guarded::json end;
+end
+$function$;
+
+comment on function agui.json_guarded(json) is 'JSON as agui.json_guard rewrites it.';
+
+revoke execute on function agui.json_guarded(json) from public;
 
 -- sql/functions/json/json_member_set.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
@@ -4183,13 +4385,10 @@ declare
     -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
     patch     jsonb;
     operation jsonb;
-    op        text;
-    pointer   text;
-    path      text[];
-    source    text[];
-    value     jsonb;
-    step      text;
+    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
     target    text[];
+    destination text[]; -- of the second step
+    value     jsonb;
     failure   text;
 
     -- Where it leads, and what it does there.
@@ -4222,33 +4421,24 @@ begin
             -- What the operation says.
 
             -- A member of the wrong type reads as text that is no operation and no pointer.
-            op := operation ->> 'op';
-            pointer := operation ->> 'path';
-            path := agui.json_pointer(pointer);
+            step := operation ->> 'op';
+            target := agui.json_pointer(operation ->> 'path');
             value := operation -> 'value';
-            step := op;
-            target := path;
-            if op in ('move', 'copy') then
-                pointer := operation ->> 'from';
-                source := agui.json_pointer(pointer);
-                -- What is moved into itself only has to be there.
-                step := case when op = 'move' and path[: cardinality(source)] <> source then 'take' else 'fetch' end;
-                target := source;
-            end if;
+            destination := null;
             failure := case
-                when path is null then
+                when target is null then
                     case
                         when jsonb_typeof(operation) <> 'object' then 'it is not a JSON object'
                         when operation ? 'path' then 'its path is not a JSON pointer'
                         else 'it has no path'
                     end
-                when op in ('add', 'replace', 'test') then
+                when step in ('replace', 'add', 'test') then
                     case when value is null then 'it has no value' end
-                when op = 'remove' then
+                when step = 'remove' then
                     null
-                when op in ('move', 'copy') then
+                when step in ('move', 'copy') then
                     case
-                        when source is not null then null
+                        when agui.json_pointer(operation ->> 'from') is not null then null
                         when operation ? 'from' then 'its from is not a JSON pointer'
                         else 'it has no from'
                     end
@@ -4257,6 +4447,12 @@ begin
                 else
                     'it has no op'
             end;
+            if failure is null and step in ('move', 'copy') then
+                destination := target;
+                target := agui.json_pointer(operation ->> 'from');
+                -- What is moved into itself only has to be there.
+                step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+            end if;
 
             while failure is null loop
                 -- Go down to the target, or as far as nodes lead.
@@ -4348,7 +4544,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at ' || (operation ->> 'from');
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -4413,7 +4609,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at ' || (operation ->> 'from')
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -4459,7 +4655,7 @@ begin
                 -- The next step.
 
                 exit when failure is not null or step not in ('take', 'fetch');
-                if op = 'copy' then
+                if operation ->> 'op' = 'copy' then
                     bytes := bytes + pg_column_size(value);
                     if bytes > max_bytes then
                         piece := agui.json_node_value(1, pieces, opened, members, added, items);
@@ -4469,15 +4665,15 @@ begin
                         failure := 'the document would be too large';
                     end if;
                 elsif step = 'fetch' then
-                    exit when source = path;
+                    exit when target = destination;
                     failure := 'a value cannot be moved into itself';
                 end if;
                 step := 'add';
-                target := path;
+                target := destination;
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, op, operation ->> 'path') || ': ' || failure;
+                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
                 exit;
             end if;
         end loop;
@@ -4559,6 +4755,36 @@ comment on aggregate agui.json_patch_agg(jsonb) is
 
 revoke execute on function agui.json_patch_agg(jsonb) from public;
 
+-- sql/functions/json/json_patches.sql
+create or replace function agui.json_patches(patches text[])
+returns jsonb[]
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    -- jsonb holds no more than 256 MB.
+    max_bytes constant int := 100 * 1024 * 1024;
+    joined    constant text := '[' || array_to_string(patches, ',') || ']';
+begin
+    if octet_length(joined) <= max_bytes then
+        return array(select jsonb_array_elements(agui.json_guard_numbers(joined)::jsonb));
+    end if;
+    return array(
+        select agui.json_guard_numbers(patch.text)::jsonb
+        from unnest(patches) with ordinality as patch (text, position)
+        order by patch.position
+    );
+end
+$function$;
+
+comment on function agui.json_patches(text[]) is
+    'Patches (guarded JSON texts) as agui.json_patch_apply takes them. All at once, for one at a time takes several times as long.';
+
+revoke execute on function agui.json_patches(text[]) from public;
+
 -- sql/functions/json/json_pointer_escapes.sql
 create or replace function agui.json_pointer_escapes(pointer text)
 returns text[]
@@ -4639,9 +4865,9 @@ comment on function agui.json_pointer_get(jsonb, text[]) is
 
 revoke execute on function agui.json_pointer_get(jsonb, text[]) from public;
 
--- sql/functions/json/json_string_text.sql
+-- sql/functions/json/json_string_text_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui.json_string_text(token text)
+create or replace function agui.json_string_text_escapes(token text)
 returns text
 language plpgsql
 immutable
@@ -4649,15 +4875,8 @@ strict
 parallel safe
 as $function$
 declare
-    decoded text;
+    decoded constant text := token::json #>> '{}';
 begin
-    if left(token, 1) <> '"' then
-        return null;
-    elsif strpos(token, '\') = 0 then
-        return substr(token, 2, length(token) - 2);
-    end if;
-
-    decoded := token::json #>> '{}';
     if strpos(replace(decoded, '\u005c', ''), '\') > 0 then
         return decoded;
     end if;
@@ -4665,13 +4884,49 @@ begin
 end
 $function$;
 
+comment on function agui.json_string_text_escapes(text) is 'The part of agui.json_string_text for a string that has a backslash.';
+
+revoke execute on function agui.json_string_text_escapes(text) from public;
+
+-- sql/functions/json/json_string_text.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui.json_string_text(token text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when not token ^@ '"' then null
+    when strpos(token, '\') = 0 then substr(token, 2, length(token) - 2)
+    else agui.json_string_text_escapes(token)
+end;
+
 comment on function agui.json_string_text(text) is
     'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
     'Null for a value that is not a string.';
 
 revoke execute on function agui.json_string_text(text) from public;
 
+-- sql/functions/json/json_string_token_escapes.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+create or replace function agui.json_string_token_escapes(token text)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+as $function$
+begin
+    return to_json(token::json #>> '{}')::text;
+end
+$function$;
+
+comment on function agui.json_string_token_escapes(text) is 'The part of agui.json_string_token for a string that has a backslash.';
+
+revoke execute on function agui.json_string_token_escapes(text) from public;
+
 -- sql/functions/json/json_string_token.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
 create or replace function agui.json_string_token(token text)
 returns text
 language sql
@@ -4679,7 +4934,7 @@ immutable
 parallel safe
 return case
     when strpos(token, '\') = 0 then token
-    else to_json(token::json #>> '{}')::text
+    else agui.json_string_token_escapes(token)
 end;
 
 comment on function agui.json_string_token(text) is
@@ -4693,7 +4948,10 @@ returns text
 language sql
 immutable
 parallel safe
-return replace(document, '\\u', '\u');
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
 
 comment on function agui.json_unguard(text) is
     'JSON text from text that agui.json_guard rewrote, or that was put together from such text.';
@@ -5256,6 +5514,38 @@ comment on function agui.repack_run(uuid, int, bigint) is
 
 revoke execute on function agui.repack_run(uuid, int, bigint) from public;
 
+-- sql/functions/snapshots/carries_on.sql
+create or replace function agui.carries_on(carried agui.carried_fold, run agui.run)
+returns boolean
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select
+        from agui.run as parent
+        left join agui.snapshot as base
+            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
+        where parent.thread_key = run.thread_key
+            and parent.run_no = run.parent_no
+            and parent.thread_key = carried.thread_key
+            and parent.run_no = carried.run_no
+            and parent.last_seq = (carried.fold).through_seq
+            and parent.ended_at = carried.ended_at
+            and base.created_at is not distinct from carried.base_at
+    );
+end
+$$;
+
+comment on function agui.carries_on(agui.carried_fold, agui.run) is
+    'Whether a run can be folded onto what was carried on: it is what its parent means, and the messages that it points to are still '
+    'stored. Others may have been at the thread between two commits: its log, its snapshots, or all of it may have gone. '
+    'The caller holds the thread''s row.';
+
+revoke execute on function agui.carries_on(agui.carried_fold, agui.run) from public;
+
 -- sql/functions/snapshots/compact.sql
 create or replace procedure agui.compact(
     max_runs   int default null,
@@ -5271,7 +5561,9 @@ declare
     due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
     claim   record;
     from_at timestamptz := '-infinity';
+    key     uuid;  -- the thread at hand
     run_no  int;
+    carried agui.carried_fold;
     runs    int := 0;
     failed  uuid[] := '{}';
     failure text;
@@ -5291,43 +5583,44 @@ begin
         -- No commit need wait for the disk: what a crash takes back is made again from the log.
         perform pg_catalog.set_config('synchronous_commit', 'off', true);
 
-        -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
-        -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
-        -- done since then, which only vacuum removes.
-        select run.thread_key, run.ended_at into claim
-        from agui.run as run
-        join agui.thread as thread on thread.thread_key = run.thread_key
-        where run.log_bytes is null
-            and run.status <> 'running'
-            and run.ended_at between from_at and due_by
-            and run.thread_key <> all (failed)
-        order by run.ended_at
-        limit 1
-        for no key update of thread skip locked;
-        if not found then
-            exit when from_at = '-infinity';
-            from_at := '-infinity';  -- what was held before may be free now
-            continue;
-        end if;
-        from_at := claim.ended_at;
-
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
-        select run.run_no into run_no
-        from agui.run as run
-        where run.thread_key = claim.thread_key
-            and run.log_bytes is null
-            and run.status <> 'running'
-            and run.ended_at <= due_by
-        order by run.run_no
-        limit 1;
+        -- The thread at hand comes first, for its next run goes on from what the last one meant. Others may have had it since.
+        perform from agui.thread as thread where thread.thread_key = key for no key update skip locked;
         if found then
+            run_no := agui.next_to_compact(key, due_by);
+        end if;
+        if not found or run_no is null then
+            -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
+            -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
+            -- done since then, which only vacuum removes.
+            select run.thread_key, run.ended_at into claim
+            from agui.run as run
+            join agui.thread as thread on thread.thread_key = run.thread_key
+            where run.log_bytes is null
+                and run.status <> 'running'
+                and run.ended_at between from_at and due_by
+                and run.thread_key <> all (failed)
+            order by run.ended_at
+            limit 1
+            for no key update of thread skip locked;
+            if not found then
+                exit when from_at = '-infinity';
+                from_at := '-infinity';  -- what was held before may be free now
+                continue;
+            end if;
+            from_at := claim.ended_at;
+            key := claim.thread_key;
+            run_no := agui.next_to_compact(key, due_by);
+        end if;
+
+        if run_no is not null then
             begin
-                perform agui.compact_run(claim.thread_key, run_no);
+                carried := agui.compact_run(key, run_no, carried);
                 runs := runs + 1;
             exception
                 when others then
-                    raise warning 'agui.compact: thread with key %, run number %: %', claim.thread_key, run_no, sqlerrm;
-                    failed := failed || claim.thread_key;
+                    raise warning 'agui.compact: thread with key %, run number %: %', key, run_no, sqlerrm;
+                    failed := failed || key;
+                    key := null;
                     failure := coalesce(failure, sqlerrm);
                     code := coalesce(code, sqlstate);
             end;
@@ -5351,7 +5644,7 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, the oldest first, and keeps the snapshots that the rules ask for; then, where '
+    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask for; then, where '
     'the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
     'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
     'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
@@ -5361,27 +5654,40 @@ comment on procedure agui.compact(int, interval, interval) is
 revoke execute on procedure agui.compact(int, interval, interval) from public;
 
 -- sql/functions/snapshots/compact_run.sql
-create or replace function agui.compact_run(thread_key uuid, run_no int)
-returns boolean
+create or replace function agui.compact_run(thread_key uuid, run_no int, carried agui.carried_fold default null)
+returns agui.carried_fold
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    run      agui.run;
-    fold     agui.fold;
-    is_tip   boolean;
-    base_no  int;
-    held     int4multirange;
+    run        agui.run;
+    result     agui.carried_fold;
+    fold       agui.fold;
+    start_no   int;  -- the run whose snapshot the fold starts from
+    held       int4multirange;
     fold_bytes bigint;
-    old_tip  int;
+    is_tip     boolean;
+    is_kept    boolean;
+    old_tip    int;
 begin
     update agui.run as compacted
     set (n, log_bytes) = (select size.n, size.log_bytes from agui.run_size(compacted.thread_key, compacted.run_no) as size)
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    fold := agui.fold_run(thread_key, run_no, run.last_seq, agui.fold_base(thread_key, run_no, run.last_seq));
+    if agui.carries_on(carried, run) then
+        result := carried;
+        fold := agui.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        result.log_bytes := result.log_bytes + run.log_bytes;
+    else
+        -- The run itself may have a snapshot from when it was in progress.
+        start_no := agui.fold_base(thread_key, run_no, run.last_seq);
+        fold := agui.fold_run(thread_key, run_no, run.last_seq, start_no);
+        result.base_no := case when start_no = run_no then agui.strict_base(thread_key, run_no) else start_no end;
+        result.base_is_tip := true;
+        result.log_bytes := agui.log_bytes_since(thread_key, run_no, result.base_no);
+    end if;
 
     is_tip := not exists (
         select
@@ -5390,39 +5696,57 @@ begin
             and younger.run_no > compact_run.run_no
             and younger.status <> 'running'
     );
+    is_kept := is_tip;
     if not is_tip then
+        if start_no = run_no then
+            held := agui.held_messages(thread_key, result.base_no);
+        end if;
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
-        base_no := agui.strict_base(thread_key, run_no);
-        held := agui.held_messages(thread_key, base_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where not coalesce(message.message_no <@ held, false);
+        where coalesce(message.message_no, 0) <= 0 or not message.message_no <@ held;
 
-        if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
-            perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
-            return false;
+        is_kept := agui.is_worth_keeping(result.log_bytes, fold_bytes);
+    end if;
+
+    if is_kept then
+        fold := agui.write_snapshot(thread_key, run_no, fold);
+        old_tip := agui.previous_tip(thread_key, run_no);
+        if old_tip is not null and (old_tip is distinct from result.base_no or result.base_is_tip) then
+            perform agui.drop_needless_snapshot(thread_key, old_tip);
+        end if;
+        result.base_no := run_no;
+        result.base_is_tip := is_tip;
+        result.log_bytes := 0;
+    else
+        perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
+        if start_no = run_no then
+            return null;  -- with the messages that the fold points to
         end if;
     end if;
 
-    perform agui.write_snapshot(thread_key, run_no, fold);
-
-    old_tip := agui.previous_tip(thread_key, run_no);
-    if old_tip is not null then
-        perform agui.drop_needless_snapshot(thread_key, old_tip);
-    end if;
-    return true;
+    result.thread_key := thread_key;
+    result.run_no := run_no;
+    result.ended_at := run.ended_at;
+    result.fold := fold;
+    result.base_at := (
+        select base.created_at
+        from agui.snapshot as base
+        where base.thread_key = compact_run.thread_key and base.run_no = result.base_no
+    );
+    return result;
 end
 $$;
 
-comment on function agui.compact_run(uuid, int) is
-    'Processes one ended run: measures its log, folds its lineage from the nearest snapshot, and keeps the result where the run is the '
-    'tip of its thread (the youngest that has ended) or agui.is_worth_keeping says so. Answers whether it kept one. '
-    'The caller holds the thread''s row.';
+comment on function agui.compact_run(uuid, int, agui.carried_fold) is
+    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the youngest '
+    'that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on from there, as '
+    'far as that still holds, else from the nearest snapshot. Answers the same for the calls that follow. The caller holds the thread''s row.';
 
-revoke execute on function agui.compact_run(uuid, int) from public;
+revoke execute on function agui.compact_run(uuid, int, agui.carried_fold) from public;
 
 -- sql/functions/snapshots/compact_running.sql
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
@@ -5539,7 +5863,9 @@ begin
     delete from agui.snapshot as snapshot
     where snapshot.thread_key = drop_snapshot.thread_key and snapshot.run_no = drop_snapshot.run_no
     returning snapshot.message_nos into dropped;
-    perform agui.sweep_messages(thread_key, dropped);
+    if found then
+        perform agui.sweep_messages(thread_key, dropped);
+    end if;
 end
 $$;
 
@@ -5609,23 +5935,55 @@ comment on function agui.log_bytes_since(uuid, int, int) is
 
 revoke execute on function agui.log_bytes_since(uuid, int, int) from public;
 
--- sql/functions/snapshots/previous_tip.sql
-create or replace function agui.previous_tip(thread_key uuid, before_no int default null)
+-- sql/functions/snapshots/next_to_compact.sql
+create or replace function agui.next_to_compact(thread_key uuid, due_by timestamptz)
 returns int
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select snapshot.run_no
-    from agui.snapshot as snapshot
-    join agui.run as run
-        on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
-    where snapshot.thread_key = previous_tip.thread_key
-        and (before_no is null or snapshot.run_no < before_no)
-        and run.log_bytes is not null
-    order by snapshot.run_no desc
-    limit 1
+begin
+    -- Parents before children. A parent has ended before its children, so it is due when they are.
+    return (
+        select run.run_no
+        from agui.run as run
+        where run.thread_key = next_to_compact.thread_key
+            and run.log_bytes is null
+            and run.status <> 'running'
+            and run.ended_at <= due_by
+        order by run.run_no
+        limit 1
+    );
+end
+$$;
+
+comment on function agui.next_to_compact(uuid, timestamptz) is
+    'The next run of a thread that compaction has to process, of those that ended at due_by at the latest; null when there is none.';
+
+revoke execute on function agui.next_to_compact(uuid, timestamptz) from public;
+
+-- sql/functions/snapshots/previous_tip.sql
+create or replace function agui.previous_tip(thread_key uuid, before_no int default null)
+returns int
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select snapshot.run_no
+        from agui.snapshot as snapshot
+        join agui.run as run
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        where snapshot.thread_key = previous_tip.thread_key
+            and (before_no is null or snapshot.run_no < before_no)
+            and run.log_bytes is not null
+        order by snapshot.run_no desc
+        limit 1
+    );
+end
 $$;
 
 comment on function agui.previous_tip(uuid, int) is
@@ -5675,18 +6033,21 @@ revoke execute on function agui.reweigh_snapshots(uuid) from public;
 
 -- sql/functions/snapshots/run_size.sql
 create or replace function agui.run_size(thread_key uuid, run_no int, out n bigint, out log_bytes bigint)
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+begin
     select sum(batch.n), sum(agui.stored_bytes(batch.events, batch.earlier_us))
+    into n, log_bytes
     from agui.run as run
     join agui.batch as batch
         on batch.thread_key = run.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq >= run.first_seq and batch.first_seq <= run.last_seq
-    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no;
+end
 $$;
 
 comment on function agui.run_size(uuid, int) is 'Number of events of an ended run, and the bytes that its batches take as stored.';
@@ -5767,14 +6128,17 @@ revoke execute on function agui.sweep_messages(uuid, int4range[]) from public;
 
 -- sql/functions/snapshots/write_snapshot.sql
 create or replace function agui.write_snapshot(thread_key uuid, run_no int, fold agui.fold)
-returns void
+returns agui.fold
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    last_no  int;
-    replaced int4range[];
+    numbers     int[] := fold.message_nos;
+    first_place int;
+    last_no     int;
+    next_no     int;
+    replaced    int4range[];
 begin
     select snapshot.message_nos
     into replaced
@@ -5786,58 +6150,44 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
-    with item as (
-        select
-            list.position,
-            case when list.message_no > 0 then list.message_no end as stored_no,
-            -- Places of one new message share a negative number; a message without a number is alone.
-            coalesce(list.message_no::text, 'at ' || list.position) as identity,
-            list.message_id,
-            list.role,
-            list.body
-        from unnest(fold.message_nos, fold.message_ids, fold.roles, fold.bodies) with ordinality
-            as list (message_no, message_id, role, body, position)
-    ),
-    new_version as (
-        select distinct on (item.identity) item.*
-        from item
-        where item.stored_no is null
-        order by item.identity, item.position
-    ),
-    numbered as (
-        select new_version.*, last_no + (row_number() over (order by new_version.position))::int as message_no
-        from new_version
-    ),
-    new_message as (
-        insert into agui.message (thread_key, message_no, message_id, role, body)
-        select write_snapshot.thread_key, numbered.message_no, numbered.message_id, numbered.role, numbered.body::json
-        from numbered
-    ),
-    list as (
-        select item.position, coalesce(item.stored_no, numbered.message_no) as message_no
-        from item
-        left join numbered on item.stored_no is null and numbered.identity = item.identity
-    ),
-    stretch_start as (
-        select
-            list.position,
-            list.message_no,
-            list.message_no is distinct from lag(list.message_no) over (order by list.position) + 1 as begins
-        from list
-    ),
-    stretch as (
-        select message_no, count(*) filter (where begins) over (order by position) as stretch_no
-        from stretch_start
+    next_no := last_no;
+    for place in 1 .. cardinality(numbers) loop
+        continue when numbers[place] > 0;
+        -- Places of one new message share a negative number; a message without a number is alone.
+        first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
+        if first_place < place then
+            numbers[place] := numbers[first_place];
+        else
+            next_no := next_no + 1;
+            numbers[place] := next_no;
+        end if;
+    end loop;
+
+    insert into agui.message (thread_key, message_no, message_id, role, body)
+    select distinct on (message.number)
+        write_snapshot.thread_key, message.number, message.id, message.role, message.body::json
+    from unnest(numbers, fold.message_ids, fold.roles, fold.bodies) as message (number, id, role, body)
+    where message.number > last_no
+    order by message.number;
+
+    with place as (
+        select list.position, list.number, lag(list.number) over (order by list.position) as before
+        from unnest(numbers) with ordinality as list (number, position)
     ),
     part as (
-        select stretch_no, int4range(min(message_no), max(message_no) + 1) as message_nos
-        from stretch
-        group by stretch_no
+        select
+            place.position,
+            int4range(
+                place.number,
+                place.number + (lead(place.position, 1, cardinality(numbers) + 1::bigint) over (order by place.position) - place.position)::int
+            ) as message_nos
+        from place
+        where place.number is distinct from place.before + 1
     )
     insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
     select
         write_snapshot.thread_key, write_snapshot.run_no, fold.through_seq,
-        coalesce((select array_agg(part.message_nos order by part.stretch_no) from part), '{}'),
+        coalesce((select array_agg(part.message_nos order by part.position) from part), '{}'),
         fold.state::json, fold.interrupts::json, fold.lanes::json
     on conflict on constraint snapshot_pkey do update
     set through_seq = excluded.through_seq,
@@ -5850,12 +6200,15 @@ begin
     if replaced is not null then
         perform agui.sweep_messages(thread_key, replaced);
     end if;
+
+    fold.message_nos := numbers;
+    return fold;
 end
 $$;
 
 comment on function agui.write_snapshot(uuid, int, agui.fold) is
     'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
-    'The caller holds the thread''s row.';
+    'Answers the fold with the numbers that they got. The caller holds the thread''s row.';
 
 revoke execute on function agui.write_snapshot(uuid, int, agui.fold) from public;
 
@@ -6258,6 +6611,7 @@ declare
     damage agui.problem;
     run_no int;
     last_old_no int;
+    carried agui.carried_fold;
 begin
     -- As compactors do: whoever writes snapshots of the thread holds its row.
     perform from agui.thread as thread where thread.thread_key = key for no key update;
@@ -6285,7 +6639,7 @@ begin
         where run.thread_key = key and run.status <> 'running'
         order by run.run_no
     loop
-        perform agui.compact_run(key, run_no);
+        carried := agui.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);

@@ -6,6 +6,9 @@ immutable
 parallel safe
 as $function$
 begin
+    if jsonb_array_length(lanes) = 1 then
+        return case when lanes -> 0 -> 'lane' <> coalesce(owner, 'null')::jsonb then lanes end;
+    end if;
     return (
         select jsonb_agg(lane.value order by lane.position)
         from jsonb_array_elements(lanes) with ordinality as lane (value, position)

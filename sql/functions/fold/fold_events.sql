@@ -22,9 +22,9 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result agui.fold := start;
-    batch  record;
-    event  record;
+    result   agui.fold := start;
+    event    record;
+    last_seq bigint := start.through_seq;
 
     -- Nodes. An array reads as null where it has no entry.
     is_loaded  boolean := false;
@@ -43,7 +43,11 @@ declare
     first_node int;
     last_node  int;
     linked     int;        -- messages up to this node have their place
-    listed     int;        -- tool calls in messages up to this node have nodes
+    in_place   int;        -- as many of the loaded messages are where they were: all or none
+    listed     int;        -- tool calls in messages up to this node have nodes, but for those that are loaded
+    unlisted   text;       -- the loaded messages, as long as their tool calls have no nodes; null: not put together yet
+    no_call    text;       -- a tool call that they do not have
+    lists_all  boolean;    -- whether they have to be listed for the next tool call
 
     -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
     piece_nodes int[];
@@ -53,19 +57,26 @@ declare
     growing     int;       -- the node whose last pieces are still in the buffer
     buffer      text;
 
-    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id.
-    buckets int[];
-    bucket  int;
-    hashed  int;           -- nodes up to this one are in it
-    held    int;
+    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id. To search the loaded ids a few times
+    -- takes less than to enter all of them, so they are entered only after a number of searches, or when one has come a second time.
+    buckets    int[];
+    bucket     int;
+    hashed     int;        -- nodes up to this one are in it
+    held       int;
+    loaded_ids text[];     -- of the first nodes, which are not in it
+    searches   int;
+    enters_all boolean;
 
     -- The event that made a string grow, while nothing else has happened.
     grown_type  text;
     grown_id    text;
     grown_owner text;
 
-    -- Patches of the state, applied together at the end, and the open chunk lanes.
-    state_patches jsonb[] := '{}';
+    -- The state that an event gave, patches of the state and of activities, applied together at the end, and the open chunk lanes.
+    state         text;
+    state_patches text[] := '{}';
+    patched_nodes int[];
+    patches       text[];
     lanes         jsonb := agui.json_guard(start.lanes)::jsonb;
 
     -- What the event at hand says.
@@ -80,6 +91,7 @@ declare
     activity_type text;
     replaces      boolean;
     inputs        text[];
+    messages      json;
     input_no      int;
     chunk         record;
 
@@ -96,39 +108,11 @@ declare
     result_last  int;
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
-    for batch in
-        (
-            select
-                stored.first_seq,
-                stored.n,
-                agui.json_guard(stored.events::text)::json as events
-            from agui.batch as stored
-            where stored.thread_key = fold_events.thread_key
-            and stored.run_no = run_nos[segment]
-            and stored.first_seq <= through_seqs[segment]
-            and stored.first_seq + stored.n - 1 > after_seqs[segment]
-            and stored.first_seq >= coalesce(
-                (
-                    select max(before.first_seq)
-                    from agui.batch as before
-                    where before.thread_key = fold_events.thread_key
-                    and before.first_seq <= after_seqs[segment] + 1
-                ),
-                1
-            )
-            order by stored.first_seq
-        )
-        union all
-        select 1, json_array_length(given), agui.json_guard(given::text)::json
-        where given is not null
-    loop
-    result.through_seq := least(batch.first_seq + batch.n - 1, through_seqs[segment]);
-
     <<events>>
     for event in
         select
             element.type,
-            case when element.type like 'TOOL\_CALL\_%' then element.tool_call_id else element.message_id end::text as id,
+            case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
             element.delta::text as delta,
             element.owner::text as owner,
             element.metadata::text as metadata,
@@ -136,8 +120,33 @@ begin
             element.name::text as name,
             element.tool_call_name::text as tool_call_name,
             element.parent_message_id::text as parent_message_id,
-            element.raw
-        from rows from (
+            element.raw,
+            batch.first_seq + element.position - 1 as seq
+        from (
+            (
+                select stored.first_seq, agui.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where stored.thread_key = fold_events.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_events.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, agui.json_guarded(given)
+            where given is not null
+            offset 0  -- so that a batch is guarded once, not for each function that reads it
+        ) as batch
+        cross join lateral rows from (
             json_to_recordset(batch.events) as (
                 type text,
                 "messageId" json,
@@ -157,16 +166,18 @@ begin
         where element.position > after_seqs[segment] - batch.first_seq + 1
         and element.position <= through_seqs[segment] - batch.first_seq + 1
     loop
+        last_seq := event.seq;
+
         -- Most of a stream is one more piece of the string that grew last.
 
         if event.type = grown_type
             and event.id is not distinct from grown_id
             and event.owner is not distinct from grown_owner
-            and left(event.delta, 1) = '"'
+            and event.delta ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event.tool_call_name, event.parent_message_id) is null
         then
             buffer := buffer || event.delta || E'\x01';
-            if octet_length(buffer) > 8000 then
+            if octet_length(buffer) > 2000 then
                 piece_nodes := array_append(piece_nodes, growing);
                 pieces := array_append(pieces, buffer);
                 buffer := '';
@@ -186,7 +197,7 @@ begin
             and coalesce(left(event.metadata, 1), '{') = '{'
         then
             key := agui.json_string_token(event.id);
-            node := agui.fold_find(buckets, keys, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
+            node := agui.fold_find(buckets, keys, loaded_ids, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
             if has_grown[node] then
                 if event.metadata is not null then
                     piece_nodes := array_append(piece_nodes, -node);
@@ -245,7 +256,8 @@ begin
                             or left(event.role, 1) <> '"'
                             or json_typeof(event.raw -> 'messageId') is distinct from 'string';
                     else
-                        null;
+                        -- Most ends say nothing more.
+                        continue when action like '%\_END' and metadata is null and lanes is null;
                 end case;
 
             when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
@@ -289,25 +301,19 @@ begin
 
             when action = 'STATE_DELTA' then
                 closes := 'own';
-                delta := nullif((event.raw -> 'delta')::text, 'null');
-                patch := nullif((event.raw -> 'patch')::text, 'null');
-                continue when coalesce(delta, patch) is null
-                    or left(delta, 1) <> '['
-                    or delta is null and left(patch, 1) not in ('[', '{')
-                    or left(event.owner, 1) <> '"';
-                patch := case
-                    when delta is not null then delta
-                    when left(patch, 1) = '{' then '[' || patch || ']'
-                    else patch
-                end;
-                state_patches := array_append(state_patches, agui.json_guard_numbers(patch)::jsonb);
+                patch := coalesce(event.delta, nullif((event.raw -> 'patch')::text, 'null'));
+                if event.delta is null and left(patch, 1) = '{' then
+                    patch := '[' || patch || ']';
+                end if;
+                continue when patch is null or left(patch, 1) <> '[' or left(event.owner, 1) <> '"';
+                state_patches := array_append(state_patches, patch);
                 action := null;
 
             when action = 'STATE_SNAPSHOT' then
                 closes := 'own';
                 content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
                 continue when content is null or left(event.owner, 1) <> '"';
-                result.state := agui.json_unguard(content);
+                state := content;
                 state_patches := '{}';
                 action := null;
 
@@ -372,7 +378,7 @@ begin
                 action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
                 content := content::json -> 'state';
                 if content <> 'null' then
-                    result.state := agui.json_unguard(content);
+                    state := content;
                     state_patches := '{}';
                 end if;
 
@@ -394,7 +400,8 @@ begin
 
             when action = 'MESSAGES_SNAPSHOT' then
                 closes := 'all';
-                continue when json_typeof(event.raw -> 'messages') is distinct from 'array' or left(event.metadata, 1) <> '{';
+                messages := event.raw -> 'messages';
+                continue when json_typeof(messages) is distinct from 'array' or left(event.metadata, 1) <> '{';
 
             when action = 'REASONING_ENCRYPTED_VALUE' then
                 id := event.raw -> 'entityId';
@@ -429,7 +436,6 @@ begin
             -- Load what the fold starts from: messages only, their tool calls when an event needs them.
 
             if not is_loaded and action <> 'MESSAGES_SNAPSHOT' then
-                keys := agui.fold_keys(result.message_ids, result.bodies);
                 numbers := result.message_nos;
                 roles := result.roles;
                 texts := result.bodies;
@@ -441,17 +447,28 @@ begin
                 cleared := '{}';
                 piece_nodes := '{}';
                 pieces := '{}';
+                patched_nodes := '{}';
+                patches := '{}';
                 has_grown := '{}';
                 growing := null;
                 buffer := '';
-                node_count := cardinality(keys);
+                node_count := cardinality(texts);
+                keys := array_fill(null::text, array[node_count]);
                 following := array(select generate_series(2, node_count));
                 first_node := case when node_count > 0 then 1 end;
                 last_node := nullif(node_count, 0);
                 linked := node_count;
-                listed := 0;
-                hashed := 0;
+                in_place := node_count;
+                listed := node_count;
+                unlisted := null;
+                no_call := null;
+                lists_all := false;
+                hashed := node_count;
                 buckets := array_fill(0, array[64]);
+                loaded_ids := result.message_ids;
+                searches := 0;
+                -- Such an id may have stayed guarded, so it does not say enough.
+                enters_all := strpos(array_to_string(loaded_ids, ''), '\') > 0;
                 result_owner := null;
                 same_as := '{}';
                 if (select count(distinct number) < count(number) from unnest(numbers) as number) then
@@ -468,6 +485,7 @@ begin
                     loop
                         same_as[part.node] := part.first_node;
                     end loop;
+                    in_place := 0;
                 end if;
                 is_loaded := true;
             end if;
@@ -480,14 +498,31 @@ begin
                 id := content::json -> 'id';
                 id := case when left(id, 1) = '"' then agui.json_string_token(id) end;
                 next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
-            elsif action like 'TOOL\_CALL\_%' then
-                for unlisted in listed + 1 .. node_count loop
+            elsif action ^@ 'TOOL_CALL_' then
+                if unlisted is null then
+                    unlisted := array_to_string(result.bodies, '');
+                    -- An escape can hide an id, but letters are rarely written as escapes.
+                    lists_all := lists_all or strpos(unlisted, '\u00') > 0
+                        and unlisted ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
+                end if;
+                if unlisted <> '' and (action = 'TOOL_CALL_START' or id is distinct from no_call) then
+                    -- A message that gets another call has its calls listed too.
+                    lists_all := lists_all
+                        or action = 'TOOL_CALL_START'
+                            and agui.fold_find(buckets, keys, loaded_ids, agui.json_string_token(event.parent_message_id))
+                                <= cardinality(result.bodies)
+                        or strpos(unlisted, substr(id, 2, length(id) - 2)) > 0
+                        or id !~ '^"[A-Za-z0-9_-]*"$';
+                    no_call := id;
+                end if;
+                for holder in case when lists_all and unlisted <> '' then 1 else listed + 1 end .. node_count loop
+                    continue when holder > cardinality(result.bodies) and holder <= listed;
                     calls := case
-                        when texts[unlisted] is null then insides[unlisted]
-                        when strpos(texts[unlisted], 'toolCalls') > 0 or strpos(texts[unlisted], '\u') > 0
-                            then (agui.json_guard(texts[unlisted])::json -> 'toolCalls')::text
+                        when texts[holder] is null then insides[holder]
+                        when strpos(texts[holder], 'toolCalls') > 0 or strpos(texts[holder], '\u') > 0
+                            then (agui.json_guard(texts[holder])::json -> 'toolCalls')::text
                     end;
-                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[unlisted], same_as[unlisted]) is not null;
+                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[holder], same_as[holder]) is not null;
                     for part in
                         select
                             call.value,
@@ -498,14 +533,23 @@ begin
                     loop
                         node_count := node_count + 1;
                         keys[node_count] := case when left(part.id, 1) = '"' then 'call ' || part.id end;
-                        parents[node_count] := unlisted;
+                        parents[node_count] := holder;
                         texts[node_count] := agui.json_unguard(part.value::text);
                     end loop;
                 end loop;
                 listed := node_count;
+                if lists_all then
+                    unlisted := '';
+                end if;
             end if;
-            key := case when action like 'TOOL\_CALL\_%' then 'call ' || id else id end;
+            key := case when action ^@ 'TOOL_CALL_' then 'call ' || id else id end;
 
+            if enters_all and loaded_ids <> '{}' then
+                keys := agui.fold_keys(result.message_ids, result.bodies) || keys[cardinality(loaded_ids) + 1 :];
+                loaded_ids := '{}';
+                buckets := array_fill(0, array[cardinality(buckets)]);
+                hashed := 0;
+            end if;
             while hashed < node_count loop
                 if hashed * 2 >= cardinality(buckets) then
                     buckets := array_fill(0, array[cardinality(buckets) * 8]);
@@ -534,7 +578,11 @@ begin
                 end loop;
             end loop;
 
-            node := agui.fold_find(buckets, keys, key);
+            node := agui.fold_find(buckets, keys, loaded_ids, key);
+            if node is null then
+                searches := searches + 1;
+                enters_all := enters_all or searches > 30;
+            end if;
 
             -- Make what is new, or say which node changes.
 
@@ -591,7 +639,7 @@ begin
                     if node is null then
                         parent := case
                             when event.parent_message_id <> '""'
-                                then agui.fold_find(buckets, keys, agui.json_string_token(event.parent_message_id))
+                                then agui.fold_find(buckets, keys, loaded_ids, agui.json_string_token(event.parent_message_id))
                         end;
                         if parent is null or roles[parent] is distinct from 'assistant' then
                             node_count := node_count + 1;
@@ -600,14 +648,14 @@ begin
                                     then agui.json_string_token(event.parent_message_id)
                                 else id
                             end;
+                            parent := agui.fold_find(buckets, keys, loaded_ids, keys[node_count]);
+                            enters_all := enters_all or parent is not null;
                             roles[node_count] := 'assistant';
                             heads[node_count] := '{' || concat_ws(
                                 ',',
                                 '"id":' || keys[node_count],
                                 '"role":"assistant"',
-                                '"subagentRunId":' || case
-                                    when agui.fold_find(buckets, keys, keys[node_count]) is null then event.owner
-                                end
+                                '"subagentRunId":' || case when parent is null then event.owner end
                             ) || '}';
                             parent := node_count;
                         end if;
@@ -643,21 +691,24 @@ begin
                         end loop;
                     end if;
                     node_count := node_count + 1;
-                    touched := node_count;
                     if node is not null then
                         result_owner := case when coalesce(nullif(event.role, '""'), '"tool"') = '"tool"' then parents[node] end;
-                        result_last := touched;
+                        result_last := node_count;
                     end if;
-                    keys[touched] := agui.json_string_token((event.raw -> 'messageId')::text);
-                    roles[touched] := coalesce(nullif(agui.json_string_text(event.role), ''), 'tool');
-                    heads[touched] := '{' || concat_ws(
-                        ',',
-                        '"id":' || keys[touched],
-                        '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
-                        '"toolCallId":' || id,
-                        '"subagentRunId":' || event.owner
-                    ) || '}';
-                    contents[touched] := content;
+                    keys[node_count] := agui.json_string_token((event.raw -> 'messageId')::text);
+                    enters_all := enters_all or agui.fold_find(buckets, keys, loaded_ids, keys[node_count]) is not null;
+                    roles[node_count] := coalesce(nullif(agui.json_string_text(event.role), ''), 'tool');
+                    texts[node_count] := agui.json_unguard(
+                        '{' || concat_ws(
+                            ',',
+                            '"id":' || keys[node_count],
+                            '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
+                            '"content":' || content,
+                            '"toolCallId":' || id,
+                            '"subagentRunId":' || event.owner
+                        ) || '}'
+                    );
+                    touched := case when metadata is not null then node_count end;
 
                 when action = 'REASONING_ENCRYPTED_VALUE' then
                     if roles[node] is distinct from 'activity' then
@@ -676,6 +727,8 @@ begin
                         keys[node_count] := id;
                         roles[node_count] := agui.json_string_text((content::json -> 'role')::text);
                         texts[node_count] := agui.json_unguard(content);
+                        -- Tool calls are listed in the order of the conversation.
+                        lists_all := lists_all or strpos(content, 'toolCalls') > 0 or strpos(content, '\u') > 0;
                     end if;
 
                 when action = 'ACTIVITY_SNAPSHOT' then
@@ -740,6 +793,9 @@ begin
                 if insert_after is not null and insert_after <> last_node then
                     following[linked] := following[insert_after];
                     following[insert_after] := linked;
+                    if insert_after < in_place then
+                        in_place := 0;
+                    end if;
                 else
                     if last_node is null then
                         first_node := linked;
@@ -807,21 +863,37 @@ begin
                             );
                             contents[touched] := content;
                             documents[touched] := null;
+                            patched_nodes := array_replace(patched_nodes, touched, 0);
                         end if;
 
                     when action = 'ACTIVITY_DELTA' then
-                        part := agui.json_patch_apply(
-                            coalesce(
-                                nullif(coalesce(documents[touched], agui.json_guard_numbers(contents[touched])::jsonb), 'null'),
-                                '{}'
-                            ),
-                            array[agui.json_guard_numbers(patch)::jsonb]
-                        );
-                        if part.problem is null and (same_as[node] is not null or node = any (same_as)) then
-                            settles := true;
-                        elsif part.problem is null then
+                        -- Together with others at the end, unless it depends on its success what else changes, or its path is "" and
+                        -- what it makes null is an empty object for the next one.
+                        if same_as[node] is null
+                            and node <> all (same_as)
+                            and (heads[touched]::json -> 'activityType')::text = activity_type
+                            and strpos(patch, '""') = 0
+                        then
+                            patched_nodes := array_append(patched_nodes, touched);
+                            patches := array_append(patches, patch);
+                        else
+                            part := agui.fold_activity(
+                                documents[touched],
+                                contents[touched],
+                                array(
+                                    select earlier.patch
+                                    from unnest(patched_nodes, patches) with ordinality as earlier (node, patch, position)
+                                    where earlier.node = touched
+                                    order by earlier.position
+                                )
+                            );
                             documents[touched] := part.document;
-                            if (heads[touched]::json -> 'activityType')::text is distinct from activity_type then
+                            patched_nodes := array_replace(patched_nodes, touched, 0);
+                            part := agui.fold_activity(documents[touched], contents[touched], array[patch]);
+                            if part.applied > 0 and (same_as[node] is not null or node = any (same_as)) then
+                                settles := true;
+                            elsif part.applied > 0 then
+                                documents[touched] := part.document;
                                 heads[touched] := agui.json_member_set(heads[touched], 'activityType', activity_type);
                             end if;
                         end if;
@@ -836,14 +908,14 @@ begin
             if settles then
                 if is_loaded then
                     result := agui.fold_settle(
-                        result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                        cleared, piece_nodes, pieces, growing, buffer
+                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
+                        cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
                     );
                     is_loaded := false;
                 end if;
                 case action
                     when 'MESSAGES_SNAPSHOT' then
-                        result := agui.fold_snapshot_messages(result, event.raw);
+                        result := agui.fold_snapshot_messages(result, messages, event.metadata::json);
                     when 'ACTIVITY_DELTA' then
                         result := agui.fold_part(result, key, activity_type, agui.json_guard(agui.json_from_jsonb(part.document)));
                     when 'ACTIVITY_SNAPSHOT' then
@@ -858,21 +930,26 @@ begin
         end loop;
     end loop events;
     end loop;
-    end loop;
 
     if is_loaded then
         result := agui.fold_settle(
-            result, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces, growing, buffer
+            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
+            piece_nodes, pieces, growing, buffer, patched_nodes, patches
         );
     end if;
     if cardinality(state_patches) > 0 then
-        part := agui.json_patch_apply(agui.json_to_jsonb(result.state), state_patches);
+        part := agui.json_patch_apply(
+            agui.json_guard_numbers(coalesce(state, agui.json_guard(result.state)))::jsonb,
+            agui.json_patches(state_patches)
+        );
         if part.applied > 0 then
             result.state := agui.json_from_jsonb(part.document);
+            state := null;
         end if;
     end if;
+    result.state := coalesce(agui.json_unguard(state), result.state);
     result.lanes := agui.json_unguard(lanes::text);
+    result.through_seq := last_seq;
     return result;
 end
 $function$;

@@ -1,7 +1,8 @@
--- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first.
+-- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first. Then it
+-- may still be among the ids of the messages that were loaded.
 --
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui.fold_find(buckets int[], keys text[], key text)
+create or replace function agui.fold_find(buckets int[], keys text[], loaded_ids text[], key text)
 returns int
 language plpgsql
 immutable
@@ -16,7 +17,7 @@ begin
     loop
         node := buckets[bucket + 1];
         if node = 0 then
-            return null;
+            return case when key ^@ '"' then array_position(loaded_ids, agui.json_string_text(key)) end;
         elsif keys[node] = key then
             return node;
         end if;
@@ -25,7 +26,7 @@ begin
 end
 $function$;
 
-comment on function agui.fold_find(int[], text[], text) is
+comment on function agui.fold_find(int[], text[], text[], text) is
     'The node (message or tool call) that has a key, in the hash table of agui.fold_events; null when there is none.';
 
-revoke execute on function agui.fold_find(int[], text[], text) from public;
+revoke execute on function agui.fold_find(int[], text[], text[], text) from public;

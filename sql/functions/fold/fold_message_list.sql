@@ -5,11 +5,15 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    -- Most lists have neither, so that no message has to be looked into.
+    has_owners constant boolean := strpos(messages::text, 'subagentRunId') > 0 or strpos(messages::text, '\u') > 0;
 begin
     return array(
         select case
             when json_typeof(message.value) = 'string' then '{"role":"user","content":' || message.value || '}'
-            when (message.value -> 'subagentRunId')::text = 'null' then agui.json_member_set(message.value::text, 'subagentRunId', null)
+            when has_owners and (message.value -> 'subagentRunId')::text = 'null'
+                then agui.json_member_set(message.value::text, 'subagentRunId', null)
             else message.value::text
         end
         from json_array_elements(messages) with ordinality as message (value, position)

@@ -4,6 +4,7 @@
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui.fold_settle(
     before agui.fold,
+    in_place int,
     first_node int,
     following int[],
     same_as int[],
@@ -20,7 +21,9 @@ create or replace function agui.fold_settle(
     piece_nodes int[],
     pieces text[],
     growing int,
-    buffer text
+    buffer text,
+    patched_nodes int[],
+    patches text[]
 )
 returns agui.fold
 language plpgsql
@@ -32,12 +35,15 @@ as $function$
 declare
     result       agui.fold := before;
     part         record;
+    patched      record;
     metadata     text[];
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
+    opened       int[];
+    opened_texts text[];
     ordered      int[] := '{}';
-    node         int := first_node;
+    node         int := case when in_place > 0 then following[in_place] else first_node end;
 begin
     if buffer <> '' then
         piece_nodes := array_append(piece_nodes, growing);
@@ -68,40 +74,55 @@ begin
     end loop;
 
     -- Metadata, key by key; the last one wins.
-    for part in
-        with piece as (
-            select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
-            from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-            where piece.node < 0
-        ),
-        member as (
-            select
-                piece.node,
-                each.key,
-                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
-                min(array[piece.position, each.position]) as position
+    if 0 > any (piece_nodes) then
+        for part in
+            with piece as (
+                select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
+                from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
+                where piece.node < 0
+            ),
+            member as (
+                select
+                    piece.node,
+                    each.key,
+                    (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                    min(array[piece.position, each.position]) as position
+                from piece
+                left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
+                    with ordinality as each (key, value, position) on true
+                where piece.pieces > 1
+                group by piece.node, each.key
+            )
+            select piece.node, piece.text as merged
             from piece
-            left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
-                with ordinality as each (key, value, position) on true
-            where piece.pieces > 1
-            group by piece.node, each.key
-        )
-        select piece.node, piece.text as merged
-        from piece
-        where piece.pieces = 1
-        union all
-        select
-            member.node,
-            '{' || coalesce(
-                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
-                    filter (where member.key is not null),
-                ''
-            ) || '}'
-        from member
-        group by member.node
-    loop
-        metadata[part.node] := part.merged;
-    end loop;
+            where piece.pieces = 1
+            union all
+            select
+                member.node,
+                '{' || coalesce(
+                    string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                        filter (where member.key is not null),
+                    ''
+                ) || '}'
+            from member
+            group by member.node
+        loop
+            metadata[part.node] := part.merged;
+        end loop;
+    end if;
+
+    -- Activities.
+    if cardinality(patches) > 0 then
+        for part in
+            select patch.node, array_agg(patch.text order by patch.position) as patches
+            from unnest(patched_nodes, patches) with ordinality as patch (node, text, position)
+            where patch.node > 0
+            group by patch.node
+        loop
+            patched := agui.fold_activity(documents[part.node], contents[part.node], part.patches);
+            documents[part.node] := patched.document;
+        end loop;
+    end if;
 
     -- Tool calls, in the order in which their message got them.
     for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
@@ -140,6 +161,27 @@ begin
         calls[part.parent] := part.list;
     end loop;
 
+    -- Messages that were taken apart.
+    select
+        array_agg(message.node),
+        array_agg(
+            '{' || concat_ws(
+                ',',
+                agui.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
+                '"content":' || coalesce(agui.json_from_jsonb(documents[message.node]), agui.json_unguard(contents[message.node])),
+                '"toolCalls":' || coalesce(calls[message.node], agui.json_unguard(insides[message.node])),
+                '"metadata":' || agui.json_unguard(metadata[message.node])
+            ) || '}'
+        )
+    into opened, opened_texts
+    from generate_subscripts(heads, 1) as message (node)
+    where heads[message.node] is not null and texts[message.node] is null and parents[message.node] is null;
+
+    for position in 1 .. coalesce(cardinality(opened), 0) loop
+        texts[opened[position]] := opened_texts[position];
+    end loop;
+
+    -- The messages in their order. Most often the first ones are those of before, in their places.
     while node is not null loop
         ordered := array_append(ordered, node);
         node := following[node];
@@ -156,42 +198,37 @@ begin
             ),
             '{}'
         ),
-        coalesce(array_agg(agui.json_string_text(keys[message.node]) order by message.position), '{}'),
-        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
         coalesce(
             array_agg(
-                coalesce(
-                    texts[version.node],
-                    '{' || concat_ws(
-                        ',',
-                        agui.json_unguard(nullif(substr(heads[version.node], 2, length(heads[version.node]) - 2), '')),
-                        '"content":' || coalesce(
-                            agui.json_from_jsonb(documents[version.node]),
-                            agui.json_unguard(contents[version.node])
-                        ),
-                        '"toolCalls":' || coalesce(calls[version.node], agui.json_unguard(insides[version.node])),
-                        '"metadata":' || agui.json_unguard(metadata[version.node])
-                    ) || '}'
-                )
+                case
+                    when message.node <= cardinality(before.message_ids) then before.message_ids[message.node]
+                    else agui.json_string_text(keys[message.node])
+                end
                 order by message.position
             ),
             '{}'
-        )
+        ),
+        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
+        coalesce(array_agg(texts[version.node] order by message.position), '{}')
     into result.message_nos, result.message_ids, result.roles, result.bodies
     from unnest(ordered) with ordinality as message (node, position)
     cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
 
+    result.message_nos := numbers[1 : in_place] || result.message_nos;
+    result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
+    result.roles := roles[1 : in_place] || result.roles;
+    result.bodies := texts[1 : in_place] || result.bodies;
     return result;
 end
 $function$;
 
 comment on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text
+    agui.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text, int[], text[]
 ) is
     'A fold with the messages that agui.fold_events has in its arrays: untouched ones as they were, the others put together again.';
 
 revoke execute on function agui.fold_settle(
-    agui.fold, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text
+    agui.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
+    text, int[], text[]
 ) from public;

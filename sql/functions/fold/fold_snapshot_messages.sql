@@ -3,7 +3,9 @@
 -- their role, and for activities its metadata may say instead which types it speaks for.
 --
 -- Several messages with an id that the snapshot names are one message from then on, at several places: they get one number.
-create or replace function agui.fold_snapshot_messages(before agui.fold, event json)
+--
+-- Most messages of a snapshot are those that are present, to the byte, and need no look into them.
+create or replace function agui.fold_snapshot_messages(before agui.fold, messages json, metadata json)
 returns agui.fold
 language plpgsql
 immutable
@@ -13,8 +15,7 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result      agui.fold := before;
-    bodies      constant text[] := agui.fold_message_list(event -> 'messages');
-    authority   constant json := event -> 'metadata' -> '@ag-ui/client';
+    authority   constant json := metadata -> '@ag-ui/client';
     spoken_for  constant json := case when json_typeof(authority) = 'object' then authority -> 'authoritativeActivityTypes' end;
     owned_types text[];
 begin
@@ -28,86 +29,94 @@ begin
         end if;
     end if;
 
-    with named as (
-        select
-            case
-                when json_typeof(message.body::json -> 'id') = 'string' then agui.json_string_token((message.body::json -> 'id')::text)
-            end as key,
-            agui.json_string_text((message.body::json -> 'role')::text) as role,
-            agui.json_unguard(message.body) as body,
-            message.position
-        from unnest(bodies) with ordinality as message (body, position)
-    ),
-    present as (
-        select
-            message.*,
-            case
-                when message.role = 'activity' and json_typeof(spoken_for) = 'null' then false
-                when message.role = 'activity' and owned_types is not null
-                    then (agui.json_string_token((agui.json_guard(message.body)::json -> 'activityType')::text) = any (owned_types))
-                        is not true
-                when message.role in ('activity', 'reasoning')
-                    then message.role <> all (array(select named.role from named where named.role in ('activity', 'reasoning')))
-                else false
-            end as stays
+    with present as materialized (
+        select message.*
         from unnest(agui.fold_keys(before.message_ids, before.bodies), before.roles, before.bodies, before.message_nos)
             with ordinality as message (key, role, body, message_no, position)
     ),
-    -- One partition an id: its present messages first, then those of the snapshot, the last of which counts.
-    message as (
+    known as (
+        select present.body, min(present.key) as key, min(present.role) as role
+        from present
+        group by present.body
+    ),
+    listed as materialized (
+        select message.body, agui.json_unguard(message.body) as unguarded, message.position
+        from unnest(agui.fold_message_list(messages)) with ordinality as message (body, position)
+    ),
+    named as materialized (
         select
-            either.*,
-            count(*) filter (where not is_new) over same_id as places,
-            bool_or(is_new) over same_id as is_named,
-            first_value(body) over same_id as first_body,
-            first_value(message_no) over same_id as first_no,
-            first_value(position) over same_id as first_position,
-            last_value(body) over same_id as last_body,
-            last_value(role) over same_id as last_role
-        from (
-            select false as is_new, key, role, body, message_no, stays, position
-            from present
-            union all
-            select true, key, role, body, null, null, position
-            from named
-        ) as either
-        window same_id as (
-            partition by key, case when key is null then position * case when is_new then 1 else -1 end end
-            order by is_new, position
-            rows between unbounded preceding and unbounded following
-        )
+            case
+                when known.body is not null then known.key
+                when json_typeof(listed.body::json -> 'id') = 'string'
+                    then agui.json_string_token((listed.body::json -> 'id')::text)
+            end as key,
+            case when known.body is not null then known.role else agui.json_string_text((listed.body::json -> 'role')::text) end as role,
+            listed.unguarded as body,
+            listed.position
+        from listed
+        left join known on known.body = listed.unguarded
+    ),
+    -- Of the messages with one id the first one present, and the last one in the snapshot, count.
+    place as materialized (
+        select present.key, min(present.position) as first_position, count(*) as places
+        from present
+        where present.key is not null
+        group by present.key
+    ),
+    renewed as (
+        select
+            place.*,
+            first.message_no as first_no,
+            named.role,
+            case when compared.says_the_same then first.body else named.body end as body,
+            compared.says_the_same
+        from place
+        join present as first on first.position = place.first_position
+        join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
+        join named on named.position = last.position
+        cross join lateral (
+            select case
+                when first.body = named.body then true
+                else agui.json_to_jsonb(first.body)::text = agui.json_to_jsonb(named.body)::text
+            end as says_the_same
+            offset 0  -- so that they are compared once, not wherever the answer is used
+        ) as compared
     ),
     version as (
         select
-            is_new,
-            position,
-            key,
+            false as is_new,
+            present.position,
+            present.key,
+            coalesce(renewed.body, present.body) as body,
+            case when renewed.key is null then present.role else renewed.role end as role,
             case
-                when is_new or not is_named then body
-                when says_the_same then first_body
-                else last_body
-            end as body,
-            case when is_new or not is_named then role else last_role end as role,
-            case
-                when not is_named then message_no
-                when says_the_same and first_no > 0 then first_no
-                when places > 1 then least((select min(no) from unnest(before.message_nos) as no), 0) - first_position::int
+                when renewed.key is null then present.message_no
+                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.places > 1
+                    then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no
-        from message
-        cross join lateral (
-            select case
-                when is_new or not is_named then false
-                when first_body = last_body then true
-                else agui.json_to_jsonb(first_body)::text = agui.json_to_jsonb(last_body)::text
-            end as says_the_same
-        ) as compared
-        where case when is_new then places = 0 else is_named or stays end
+        from present
+        left join renewed on renewed.key = present.key
+        where renewed.key is not null
+        or case
+            when present.role = 'activity' and json_typeof(spoken_for) = 'null' then false
+            when present.role = 'activity' and owned_types is not null
+                then (agui.json_string_token((agui.json_guard(present.body)::json -> 'activityType')::text) = any (owned_types))
+                    is not true
+            when present.role in ('activity', 'reasoning') then not exists (select from named where named.role = present.role)
+            else false
+        end
+        union all
+        select true, named.position, named.key, named.body, named.role, null
+        from named
+        where not exists (select from place where place.key = named.key)
+        order by 1, 2
     )
     select
-        coalesce(array_agg(message_no order by is_new, position), '{}'),
-        coalesce(array_agg(agui.json_string_text(key) order by is_new, position), '{}'),
-        coalesce(array_agg(role order by is_new, position), '{}'),
-        coalesce(array_agg(body order by is_new, position), '{}')
+        coalesce(array_agg(message_no), '{}'),
+        coalesce(array_agg(agui.json_string_text(key)), '{}'),
+        coalesce(array_agg(role), '{}'),
+        coalesce(array_agg(body), '{}')
     into result.message_nos, result.message_ids, result.roles, result.bodies
     from version;
 
@@ -115,7 +124,7 @@ begin
 end
 $function$;
 
-comment on function agui.fold_snapshot_messages(agui.fold, json) is
-    'The fold after a MESSAGES_SNAPSHOT event (guarded JSON).';
+comment on function agui.fold_snapshot_messages(agui.fold, json, json) is
+    'The fold after a MESSAGES_SNAPSHOT event with these messages and metadata (guarded JSON).';
 
-revoke execute on function agui.fold_snapshot_messages(agui.fold, json) from public;
+revoke execute on function agui.fold_snapshot_messages(agui.fold, json, json) from public;

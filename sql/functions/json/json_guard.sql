@@ -14,7 +14,8 @@ immutable
 parallel safe
 return case
     when strpos(document, '\') = 0 then document
-    else agui.json_guard_escapes(document)
+    when document like '%\\\\%' or document like '%\\u%' then agui.json_guard_escapes(document)
+    else document
 end;
 
 comment on function agui.json_guard(text) is

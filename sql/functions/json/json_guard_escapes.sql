@@ -1,4 +1,5 @@
--- The part of agui.json_guard for text that has a backslash. Most such text only has \n or \", which needs nothing.
+-- The part of agui.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
+-- nothing.
 create or replace function agui.json_guard_escapes(document text)
 returns text
 language plpgsql
@@ -8,14 +9,12 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 begin
-    -- From here on a backslash always begins an escape, never ends one.
-    if strpos(document, '\\') > 0 then
-        document := replace(document, '\\', '\u005c');
+    if document not like '%\\u%' then
+        return replace(document, '\\', '\\u005c');
     end if;
 
-    if strpos(document, '\u') = 0 then
-        return document;
-    end if;
+    -- From here on a backslash always begins an escape, never ends one.
+    document := replace(document, '\\', '\u005c');
 
     if strpos(document, '\u005c') > 0 or strpos(document, '\u005C') > 0 then
         document := replace(replace(document, '\u005c', '\\u005c'), '\u005C', '\\u005c');
@@ -49,6 +48,6 @@ begin
 end
 $function$;
 
-comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has a backslash.';
+comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
 
 revoke execute on function agui.json_guard_escapes(text) from public;

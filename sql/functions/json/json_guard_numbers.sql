@@ -10,7 +10,8 @@ strict
 parallel safe
 as $function$
 begin
-    if document !~ '(^|[-:,[\s])[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
+    -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
+    if document !~ '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;
 

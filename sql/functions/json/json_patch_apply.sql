@@ -48,13 +48,10 @@ declare
     -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
     patch     jsonb;
     operation jsonb;
-    op        text;
-    pointer   text;
-    path      text[];
-    source    text[];
-    value     jsonb;
-    step      text;
+    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
     target    text[];
+    destination text[]; -- of the second step
+    value     jsonb;
     failure   text;
 
     -- Where it leads, and what it does there.
@@ -87,33 +84,24 @@ begin
             -- What the operation says.
 
             -- A member of the wrong type reads as text that is no operation and no pointer.
-            op := operation ->> 'op';
-            pointer := operation ->> 'path';
-            path := agui.json_pointer(pointer);
+            step := operation ->> 'op';
+            target := agui.json_pointer(operation ->> 'path');
             value := operation -> 'value';
-            step := op;
-            target := path;
-            if op in ('move', 'copy') then
-                pointer := operation ->> 'from';
-                source := agui.json_pointer(pointer);
-                -- What is moved into itself only has to be there.
-                step := case when op = 'move' and path[: cardinality(source)] <> source then 'take' else 'fetch' end;
-                target := source;
-            end if;
+            destination := null;
             failure := case
-                when path is null then
+                when target is null then
                     case
                         when jsonb_typeof(operation) <> 'object' then 'it is not a JSON object'
                         when operation ? 'path' then 'its path is not a JSON pointer'
                         else 'it has no path'
                     end
-                when op in ('add', 'replace', 'test') then
+                when step in ('replace', 'add', 'test') then
                     case when value is null then 'it has no value' end
-                when op = 'remove' then
+                when step = 'remove' then
                     null
-                when op in ('move', 'copy') then
+                when step in ('move', 'copy') then
                     case
-                        when source is not null then null
+                        when agui.json_pointer(operation ->> 'from') is not null then null
                         when operation ? 'from' then 'its from is not a JSON pointer'
                         else 'it has no from'
                     end
@@ -122,6 +110,12 @@ begin
                 else
                     'it has no op'
             end;
+            if failure is null and step in ('move', 'copy') then
+                destination := target;
+                target := agui.json_pointer(operation ->> 'from');
+                -- What is moved into itself only has to be there.
+                step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+            end if;
 
             while failure is null loop
                 -- Go down to the target, or as far as nodes lead.
@@ -213,7 +207,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at ' || (operation ->> 'from');
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -278,7 +272,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at ' || (operation ->> 'from')
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -324,7 +318,7 @@ begin
                 -- The next step.
 
                 exit when failure is not null or step not in ('take', 'fetch');
-                if op = 'copy' then
+                if operation ->> 'op' = 'copy' then
                     bytes := bytes + pg_column_size(value);
                     if bytes > max_bytes then
                         piece := agui.json_node_value(1, pieces, opened, members, added, items);
@@ -334,15 +328,15 @@ begin
                         failure := 'the document would be too large';
                     end if;
                 elsif step = 'fetch' then
-                    exit when source = path;
+                    exit when target = destination;
                     failure := 'a value cannot be moved into itself';
                 end if;
                 step := 'add';
-                target := path;
+                target := destination;
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, op, operation ->> 'path') || ': ' || failure;
+                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
                 exit;
             end if;
         end loop;

@@ -1,3 +1,4 @@
+-- Not strict, and without a query in it, so that it is inlined where it is called.
 create or replace function agui.json_string_token(token text)
 returns text
 language sql
@@ -5,7 +6,7 @@ immutable
 parallel safe
 return case
     when strpos(token, '\') = 0 then token
-    else to_json(token::json #>> '{}')::text
+    else agui.json_string_token_escapes(token)
 end;
 
 comment on function agui.json_string_token(text) is

@@ -3,7 +3,10 @@ returns text
 language sql
 immutable
 parallel safe
-return replace(document, '\\u', '\u');
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
 
 comment on function agui.json_unguard(text) is
     'JSON text from text that agui.json_guard rewrote, or that was put together from such text.';

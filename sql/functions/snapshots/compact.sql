@@ -12,7 +12,9 @@ declare
     due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
     claim   record;
     from_at timestamptz := '-infinity';
+    key     uuid;  -- the thread at hand
     run_no  int;
+    carried agui.carried_fold;
     runs    int := 0;
     failed  uuid[] := '{}';
     failure text;
@@ -32,43 +34,44 @@ begin
         -- No commit need wait for the disk: what a crash takes back is made again from the log.
         perform pg_catalog.set_config('synchronous_commit', 'off', true);
 
-        -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
-        -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
-        -- done since then, which only vacuum removes.
-        select run.thread_key, run.ended_at into claim
-        from agui.run as run
-        join agui.thread as thread on thread.thread_key = run.thread_key
-        where run.log_bytes is null
-            and run.status <> 'running'
-            and run.ended_at between from_at and due_by
-            and run.thread_key <> all (failed)
-        order by run.ended_at
-        limit 1
-        for no key update of thread skip locked;
-        if not found then
-            exit when from_at = '-infinity';
-            from_at := '-infinity';  -- what was held before may be free now
-            continue;
-        end if;
-        from_at := claim.ended_at;
-
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
-        select run.run_no into run_no
-        from agui.run as run
-        where run.thread_key = claim.thread_key
-            and run.log_bytes is null
-            and run.status <> 'running'
-            and run.ended_at <= due_by
-        order by run.run_no
-        limit 1;
+        -- The thread at hand comes first, for its next run goes on from what the last one meant. Others may have had it since.
+        perform from agui.thread as thread where thread.thread_key = key for no key update skip locked;
         if found then
+            run_no := agui.next_to_compact(key, due_by);
+        end if;
+        if not found or run_no is null then
+            -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
+            -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
+            -- done since then, which only vacuum removes.
+            select run.thread_key, run.ended_at into claim
+            from agui.run as run
+            join agui.thread as thread on thread.thread_key = run.thread_key
+            where run.log_bytes is null
+                and run.status <> 'running'
+                and run.ended_at between from_at and due_by
+                and run.thread_key <> all (failed)
+            order by run.ended_at
+            limit 1
+            for no key update of thread skip locked;
+            if not found then
+                exit when from_at = '-infinity';
+                from_at := '-infinity';  -- what was held before may be free now
+                continue;
+            end if;
+            from_at := claim.ended_at;
+            key := claim.thread_key;
+            run_no := agui.next_to_compact(key, due_by);
+        end if;
+
+        if run_no is not null then
             begin
-                perform agui.compact_run(claim.thread_key, run_no);
+                carried := agui.compact_run(key, run_no, carried);
                 runs := runs + 1;
             exception
                 when others then
-                    raise warning 'agui.compact: thread with key %, run number %: %', claim.thread_key, run_no, sqlerrm;
-                    failed := failed || claim.thread_key;
+                    raise warning 'agui.compact: thread with key %, run number %: %', key, run_no, sqlerrm;
+                    failed := failed || key;
+                    key := null;
                     failure := coalesce(failure, sqlerrm);
                     code := coalesce(code, sqlstate);
             end;
@@ -92,7 +95,7 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, the oldest first, and keeps the snapshots that the rules ask for; then, where '
+    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask for; then, where '
     'the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
     'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
     'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '

@@ -1,24 +1,37 @@
-create or replace function agui.compact_run(thread_key uuid, run_no int)
-returns boolean
+create or replace function agui.compact_run(thread_key uuid, run_no int, carried agui.carried_fold default null)
+returns agui.carried_fold
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    run      agui.run;
-    fold     agui.fold;
-    is_tip   boolean;
-    base_no  int;
-    held     int4multirange;
+    run        agui.run;
+    result     agui.carried_fold;
+    fold       agui.fold;
+    start_no   int;  -- the run whose snapshot the fold starts from
+    held       int4multirange;
     fold_bytes bigint;
-    old_tip  int;
+    is_tip     boolean;
+    is_kept    boolean;
+    old_tip    int;
 begin
     update agui.run as compacted
     set (n, log_bytes) = (select size.n, size.log_bytes from agui.run_size(compacted.thread_key, compacted.run_no) as size)
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    fold := agui.fold_run(thread_key, run_no, run.last_seq, agui.fold_base(thread_key, run_no, run.last_seq));
+    if agui.carries_on(carried, run) then
+        result := carried;
+        fold := agui.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        result.log_bytes := result.log_bytes + run.log_bytes;
+    else
+        -- The run itself may have a snapshot from when it was in progress.
+        start_no := agui.fold_base(thread_key, run_no, run.last_seq);
+        fold := agui.fold_run(thread_key, run_no, run.last_seq, start_no);
+        result.base_no := case when start_no = run_no then agui.strict_base(thread_key, run_no) else start_no end;
+        result.base_is_tip := true;
+        result.log_bytes := agui.log_bytes_since(thread_key, run_no, result.base_no);
+    end if;
 
     is_tip := not exists (
         select
@@ -27,36 +40,54 @@ begin
             and younger.run_no > compact_run.run_no
             and younger.status <> 'running'
     );
+    is_kept := is_tip;
     if not is_tip then
+        if start_no = run_no then
+            held := agui.held_messages(thread_key, result.base_no);
+        end if;
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
-        base_no := agui.strict_base(thread_key, run_no);
-        held := agui.held_messages(thread_key, base_no);
         select agui.snapshot_bytes(
             octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where not coalesce(message.message_no <@ held, false);
+        where coalesce(message.message_no, 0) <= 0 or not message.message_no <@ held;
 
-        if not agui.is_worth_keeping(agui.log_bytes_since(thread_key, run_no, base_no), fold_bytes) then
-            perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
-            return false;
+        is_kept := agui.is_worth_keeping(result.log_bytes, fold_bytes);
+    end if;
+
+    if is_kept then
+        fold := agui.write_snapshot(thread_key, run_no, fold);
+        old_tip := agui.previous_tip(thread_key, run_no);
+        if old_tip is not null and (old_tip is distinct from result.base_no or result.base_is_tip) then
+            perform agui.drop_needless_snapshot(thread_key, old_tip);
+        end if;
+        result.base_no := run_no;
+        result.base_is_tip := is_tip;
+        result.log_bytes := 0;
+    else
+        perform agui.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
+        if start_no = run_no then
+            return null;  -- with the messages that the fold points to
         end if;
     end if;
 
-    perform agui.write_snapshot(thread_key, run_no, fold);
-
-    old_tip := agui.previous_tip(thread_key, run_no);
-    if old_tip is not null then
-        perform agui.drop_needless_snapshot(thread_key, old_tip);
-    end if;
-    return true;
+    result.thread_key := thread_key;
+    result.run_no := run_no;
+    result.ended_at := run.ended_at;
+    result.fold := fold;
+    result.base_at := (
+        select base.created_at
+        from agui.snapshot as base
+        where base.thread_key = compact_run.thread_key and base.run_no = result.base_no
+    );
+    return result;
 end
 $$;
 
-comment on function agui.compact_run(uuid, int) is
-    'Processes one ended run: measures its log, folds its lineage from the nearest snapshot, and keeps the result where the run is the '
-    'tip of its thread (the youngest that has ended) or agui.is_worth_keeping says so. Answers whether it kept one. '
-    'The caller holds the thread''s row.';
+comment on function agui.compact_run(uuid, int, agui.carried_fold) is
+    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the youngest '
+    'that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on from there, as '
+    'far as that still holds, else from the nearest snapshot. Answers the same for the calls that follow. The caller holds the thread''s row.';
 
-revoke execute on function agui.compact_run(uuid, int) from public;
+revoke execute on function agui.compact_run(uuid, int, agui.carried_fold) from public;

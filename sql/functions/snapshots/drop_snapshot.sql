@@ -10,7 +10,9 @@ begin
     delete from agui.snapshot as snapshot
     where snapshot.thread_key = drop_snapshot.thread_key and snapshot.run_no = drop_snapshot.run_no
     returning snapshot.message_nos into dropped;
-    perform agui.sweep_messages(thread_key, dropped);
+    if found then
+        perform agui.sweep_messages(thread_key, dropped);
+    end if;
 end
 $$;
 

@@ -1,19 +1,23 @@
 create or replace function agui.previous_tip(thread_key uuid, before_no int default null)
 returns int
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select snapshot.run_no
-    from agui.snapshot as snapshot
-    join agui.run as run
-        on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
-    where snapshot.thread_key = previous_tip.thread_key
-        and (before_no is null or snapshot.run_no < before_no)
-        and run.log_bytes is not null
-    order by snapshot.run_no desc
-    limit 1
+begin
+    return (
+        select snapshot.run_no
+        from agui.snapshot as snapshot
+        join agui.run as run
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        where snapshot.thread_key = previous_tip.thread_key
+            and (before_no is null or snapshot.run_no < before_no)
+            and run.log_bytes is not null
+        order by snapshot.run_no desc
+        limit 1
+    );
+end
 $$;
 
 comment on function agui.previous_tip(uuid, int) is

@@ -9,6 +9,7 @@ declare
     damage agui.problem;
     run_no int;
     last_old_no int;
+    carried agui.carried_fold;
 begin
     -- As compactors do: whoever writes snapshots of the thread holds its row.
     perform from agui.thread as thread where thread.thread_key = key for no key update;
@@ -36,7 +37,7 @@ begin
         where run.thread_key = key and run.status <> 'running'
         order by run.run_no
     loop
-        perform agui.compact_run(key, run_no);
+        carried := agui.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
