@@ -183,6 +183,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"no run id", "", events(started("")), nil, pgagui.ErrInvalidEvents, "run id"},
 		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
 		{"unknown run", "new", events(token(1)), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"unknown run that finishes", "new", events(finished), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
 		{"unknown run that the writer remembers", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(9)}, pgagui.ErrUnknownRun, "knows of its seq 9"},
 		{"unknown parent", "new", events(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
 		{"parent of another thread", "new", events(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},

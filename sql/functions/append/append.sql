@@ -116,7 +116,7 @@ begin
                     message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
                     hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
             end if;
-            if not call.starts and call.ended_at is distinct from 1 then
+            if not call.starts and not (call.ended_at is not distinct from 1 and call.ended_by = 'RUN_ERROR') then
                 raise exception using
                     errcode = 'AG002',
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject);
