@@ -4128,7 +4128,8 @@ begin
 end
 $function$;
 
-comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
+comment on function agui.json_guard_escapes(text) is
+    'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
 
 revoke execute on function agui.json_guard_escapes(text) from public;
 
@@ -4386,6 +4387,7 @@ declare
     patch     jsonb;
     operation jsonb;
     step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    pointer   text;
     target    text[];
     destination text[]; -- of the second step
     value     jsonb;
@@ -4422,7 +4424,8 @@ begin
 
             -- A member of the wrong type reads as text that is no operation and no pointer.
             step := operation ->> 'op';
-            target := agui.json_pointer(operation ->> 'path');
+            pointer := operation ->> 'path';
+            target := agui.json_pointer(pointer);
             value := operation -> 'value';
             destination := null;
             failure := case
@@ -4449,7 +4452,8 @@ begin
             end;
             if failure is null and step in ('move', 'copy') then
                 destination := target;
-                target := agui.json_pointer(operation ->> 'from');
+                pointer := operation ->> 'from';
+                target := agui.json_pointer(pointer);
                 -- What is moved into itself only has to be there.
                 step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
             end if;
@@ -4544,7 +4548,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || (operation ->> 'from');
+                            failure := 'nothing is at ' || pointer;
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -4609,7 +4613,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || (operation ->> 'from')
+                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then

@@ -48,6 +48,7 @@ begin
 end
 $function$;
 
-comment on function agui.json_guard_escapes(text) is 'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
+comment on function agui.json_guard_escapes(text) is
+    'The part of agui.json_guard for text that has an escaped backslash or an escape by number.';
 
 revoke execute on function agui.json_guard_escapes(text) from public;

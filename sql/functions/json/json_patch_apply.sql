@@ -49,6 +49,7 @@ declare
     patch     jsonb;
     operation jsonb;
     step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    pointer   text;
     target    text[];
     destination text[]; -- of the second step
     value     jsonb;
@@ -85,7 +86,8 @@ begin
 
             -- A member of the wrong type reads as text that is no operation and no pointer.
             step := operation ->> 'op';
-            target := agui.json_pointer(operation ->> 'path');
+            pointer := operation ->> 'path';
+            target := agui.json_pointer(pointer);
             value := operation -> 'value';
             destination := null;
             failure := case
@@ -112,7 +114,8 @@ begin
             end;
             if failure is null and step in ('move', 'copy') then
                 destination := target;
-                target := agui.json_pointer(operation ->> 'from');
+                pointer := operation ->> 'from';
+                target := agui.json_pointer(pointer);
                 -- What is moved into itself only has to be there.
                 step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
             end if;
@@ -207,7 +210,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || (operation ->> 'from');
+                            failure := 'nothing is at ' || pointer;
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -272,7 +275,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || (operation ->> 'from')
+                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
