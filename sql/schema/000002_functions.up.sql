@@ -2274,7 +2274,8 @@ declare
     stream     jsonb;
     candidates int := 0;
 begin
-    for lane in select value from jsonb_array_elements(lanes) loop
+    for position in 0 .. coalesce(jsonb_array_length(lanes), 0) - 1 loop
+        lane := lanes -> position;
         continue when lane ->> 'kind' <> kind;
         if id is not null then
             stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);
@@ -2916,9 +2917,9 @@ begin
                 hashed := 0;
             end if;
             while hashed < node_count loop
-                if hashed * 2 >= cardinality(buckets) then
+                if (hashed - cardinality(loaded_ids)) * 2 >= cardinality(buckets) then
                     buckets := array_fill(0, array[cardinality(buckets) * 8]);
-                    hashed := 0;
+                    hashed := cardinality(loaded_ids);
                 end if;
                 hashed := hashed + 1;
                 continue when keys[hashed] is null;
@@ -3123,9 +3124,9 @@ begin
                             loop
                                 keys[part.node] := null;
                                 parents[part.node] := 0;
-                                hashed := 0;
+                                hashed := cardinality(loaded_ids);
                             end loop;
-                            if hashed = 0 then
+                            if hashed = cardinality(loaded_ids) then
                                 buckets := array_fill(0, array[cardinality(buckets)]);
                             end if;
                         end if;
@@ -3273,8 +3274,8 @@ begin
             if settles then
                 if is_loaded then
                     result := agui.fold_settle(
-                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                        cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
+                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+                        documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
                     );
                     is_loaded := false;
                 end if;
@@ -3298,8 +3299,8 @@ begin
 
     if is_loaded then
         result := agui.fold_settle(
-            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces, growing, buffer, patched_nodes, patches
+            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+            documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
         );
     end if;
     if cardinality(state_patches) > 0 then
@@ -3610,7 +3611,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result       agui.fold := before;
+    result       agui.fold;
     part         record;
     patched      record;
     metadata     text[];
@@ -3702,7 +3703,7 @@ begin
     end if;
 
     -- Tool calls, in the order in which their message got them.
-    for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
+    for node_of_call in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
         if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
             call_parents := array_append(call_parents, parents[node_of_call]);
             call_texts := array_append(
@@ -3795,6 +3796,10 @@ begin
     result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
     result.roles := roles[1 : in_place] || result.roles;
     result.bodies := texts[1 : in_place] || result.bodies;
+    result.through_seq := before.through_seq;
+    result.state := before.state;
+    result.interrupts := before.interrupts;
+    result.lanes := before.lanes;
     return result;
 end
 $function$;
@@ -3858,16 +3863,21 @@ begin
     ),
     named as materialized (
         select
-            case
-                when known.body is not null then known.key
-                when json_typeof(listed.body::json -> 'id') = 'string'
-                    then agui.json_string_token((listed.body::json -> 'id')::text)
-            end as key,
-            case when known.body is not null then known.role else agui.json_string_text((listed.body::json -> 'role')::text) end as role,
+            case when known.body is not null then known.key else agui.json_string_token(field.id) end as key,
+            case when known.body is not null then known.role else agui.json_string_text(field.role) end as role,
             listed.unguarded as body,
             listed.position
         from listed
         left join known on known.body = listed.unguarded
+        cross join lateral (
+            select
+                case
+                    when known.body is null and json_typeof(listed.body::json -> 'id') = 'string'
+                        then (listed.body::json -> 'id')::text
+                end as id,
+                case when known.body is null then (listed.body::json -> 'role')::text end as role
+            offset 0  -- so that a message is looked into once, not wherever the answer is used
+        ) as field
     ),
     -- Of the messages with one id the first one present, and the last one in the snapshot, count.
     place as materialized (

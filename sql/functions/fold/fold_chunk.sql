@@ -18,7 +18,8 @@ declare
     stream     jsonb;
     candidates int := 0;
 begin
-    for lane in select value from jsonb_array_elements(lanes) loop
+    for position in 0 .. coalesce(jsonb_array_length(lanes), 0) - 1 loop
+        lane := lanes -> position;
         continue when lane ->> 'kind' <> kind;
         if id is not null then
             stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);

@@ -551,9 +551,9 @@ begin
                 hashed := 0;
             end if;
             while hashed < node_count loop
-                if hashed * 2 >= cardinality(buckets) then
+                if (hashed - cardinality(loaded_ids)) * 2 >= cardinality(buckets) then
                     buckets := array_fill(0, array[cardinality(buckets) * 8]);
-                    hashed := 0;
+                    hashed := cardinality(loaded_ids);
                 end if;
                 hashed := hashed + 1;
                 continue when keys[hashed] is null;
@@ -758,9 +758,9 @@ begin
                             loop
                                 keys[part.node] := null;
                                 parents[part.node] := 0;
-                                hashed := 0;
+                                hashed := cardinality(loaded_ids);
                             end loop;
-                            if hashed = 0 then
+                            if hashed = cardinality(loaded_ids) then
                                 buckets := array_fill(0, array[cardinality(buckets)]);
                             end if;
                         end if;
@@ -908,8 +908,8 @@ begin
             if settles then
                 if is_loaded then
                     result := agui.fold_settle(
-                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents,
-                        cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
+                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+                        documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
                     );
                     is_loaded := false;
                 end if;
@@ -933,8 +933,8 @@ begin
 
     if is_loaded then
         result := agui.fold_settle(
-            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides, documents, parents, cleared,
-            piece_nodes, pieces, growing, buffer, patched_nodes, patches
+            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
+            documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
         );
     end if;
     if cardinality(state_patches) > 0 then

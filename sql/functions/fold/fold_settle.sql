@@ -33,7 +33,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result       agui.fold := before;
+    result       agui.fold;
     part         record;
     patched      record;
     metadata     text[];
@@ -125,7 +125,7 @@ begin
     end if;
 
     -- Tool calls, in the order in which their message got them.
-    for node_of_call in 1 .. coalesce(array_upper(parents, 1), 0) loop
+    for node_of_call in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
         if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
             call_parents := array_append(call_parents, parents[node_of_call]);
             call_texts := array_append(
@@ -218,6 +218,10 @@ begin
     result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
     result.roles := roles[1 : in_place] || result.roles;
     result.bodies := texts[1 : in_place] || result.bodies;
+    result.through_seq := before.through_seq;
+    result.state := before.state;
+    result.interrupts := before.interrupts;
+    result.lanes := before.lanes;
     return result;
 end
 $function$;

@@ -45,16 +45,21 @@ begin
     ),
     named as materialized (
         select
-            case
-                when known.body is not null then known.key
-                when json_typeof(listed.body::json -> 'id') = 'string'
-                    then agui.json_string_token((listed.body::json -> 'id')::text)
-            end as key,
-            case when known.body is not null then known.role else agui.json_string_text((listed.body::json -> 'role')::text) end as role,
+            case when known.body is not null then known.key else agui.json_string_token(field.id) end as key,
+            case when known.body is not null then known.role else agui.json_string_text(field.role) end as role,
             listed.unguarded as body,
             listed.position
         from listed
         left join known on known.body = listed.unguarded
+        cross join lateral (
+            select
+                case
+                    when known.body is null and json_typeof(listed.body::json -> 'id') = 'string'
+                        then (listed.body::json -> 'id')::text
+                end as id,
+                case when known.body is null then (listed.body::json -> 'role')::text end as role
+            offset 0  -- so that a message is looked into once, not wherever the answer is used
+        ) as field
     ),
     -- Of the messages with one id the first one present, and the last one in the snapshot, count.
     place as materialized (
