@@ -41,7 +41,6 @@ drop function agui.drop_needless_snapshot(thread_key uuid, run_no int);
 drop procedure agui.compact_running(every_events int, max_time interval);
 drop function agui.compact_run(thread_key uuid, run_no int, carried agui.carried_fold);
 drop procedure agui.compact(max_runs int, max_time interval, older_than interval);
-drop function agui.carries_on(carried agui.carried_fold, run agui.run);
 drop function agui.repack_run(thread_key uuid, run_no int, after_seq bigint, out next_seq bigint, out joined int);
 drop function agui.repack_after();
 drop procedure agui.repack(max_runs int, max_time interval, older_than interval);

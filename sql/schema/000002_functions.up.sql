@@ -5528,38 +5528,6 @@ comment on function agui.repack_run(uuid, int, bigint) is
 
 revoke execute on function agui.repack_run(uuid, int, bigint) from public;
 
--- sql/functions/snapshots/carries_on.sql
-create or replace function agui.carries_on(carried agui.carried_fold, run agui.run)
-returns boolean
-language plpgsql
-stable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return exists (
-        select
-        from agui.run as parent
-        left join agui.snapshot as base
-            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
-        where parent.thread_key = run.thread_key
-            and parent.run_no = run.parent_no
-            and parent.thread_key = carried.thread_key
-            and parent.run_no = carried.run_no
-            and parent.last_seq = (carried.fold).through_seq
-            and parent.ended_at = carried.ended_at
-            and base.created_at is not distinct from carried.base_at
-    );
-end
-$$;
-
-comment on function agui.carries_on(agui.carried_fold, agui.run) is
-    'Whether a run can be folded onto what was carried on: it is what its parent means, and the messages that it points to are still '
-    'stored. Others may have been at the thread between two commits: its log, its snapshots, or all of it may have gone. '
-    'The caller holds the thread''s row.';
-
-revoke execute on function agui.carries_on(agui.carried_fold, agui.run) from public;
-
 -- sql/functions/snapshots/compact.sql
 create or replace procedure agui.compact(
     max_runs   int default null,
@@ -5658,8 +5626,8 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask for; then, where '
-    'the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
+    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask '
+    'for; then, where the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
     'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
     'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
     'the error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and on a standby. '
@@ -5690,10 +5658,24 @@ begin
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    if agui.carries_on(carried, run) then
-        result := carried;
+    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    if exists (
+        select
+        from agui.run as parent
+        left join agui.snapshot as base
+            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
+        where parent.thread_key = run.thread_key
+            and parent.run_no = run.parent_no
+            and parent.thread_key = carried.thread_key
+            and parent.run_no = carried.run_no
+            and parent.last_seq = (carried.fold).through_seq
+            and parent.ended_at = carried.ended_at
+            and base.created_at is not distinct from carried.base_at
+    ) then
+        result.base_no := carried.base_no;
+        result.base_is_tip := carried.base_is_tip;
         fold := agui.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
-        result.log_bytes := result.log_bytes + run.log_bytes;
+        result.log_bytes := carried.log_bytes + run.log_bytes;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui.fold_base(thread_key, run_no, run.last_seq);
@@ -5756,9 +5738,10 @@ end
 $$;
 
 comment on function agui.compact_run(uuid, int, agui.carried_fold) is
-    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the youngest '
-    'that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on from there, as '
-    'far as that still holds, else from the nearest snapshot. Answers the same for the calls that follow. The caller holds the thread''s row.';
+    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
+    'youngest that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
+    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. The caller holds '
+    'the thread''s row.';
 
 revoke execute on function agui.compact_run(uuid, int, agui.carried_fold) from public;
 
@@ -6185,7 +6168,7 @@ begin
     order by message.number;
 
     with place as (
-        select list.position, list.number, lag(list.number) over (order by list.position) as before
+        select list.position::int, list.number, lag(list.number) over (order by list.position) as before
         from unnest(numbers) with ordinality as list (number, position)
     ),
     part as (
@@ -6193,7 +6176,7 @@ begin
             place.position,
             int4range(
                 place.number,
-                place.number + (lead(place.position, 1, cardinality(numbers) + 1::bigint) over (order by place.position) - place.position)::int
+                place.number + lead(place.position, 1, cardinality(numbers) + 1) over (order by place.position) - place.position
             ) as message_nos
         from place
         where place.number is distinct from place.before + 1

@@ -20,10 +20,24 @@ begin
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
     returning compacted.* into run;
 
-    if agui.carries_on(carried, run) then
-        result := carried;
+    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    if exists (
+        select
+        from agui.run as parent
+        left join agui.snapshot as base
+            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
+        where parent.thread_key = run.thread_key
+            and parent.run_no = run.parent_no
+            and parent.thread_key = carried.thread_key
+            and parent.run_no = carried.run_no
+            and parent.last_seq = (carried.fold).through_seq
+            and parent.ended_at = carried.ended_at
+            and base.created_at is not distinct from carried.base_at
+    ) then
+        result.base_no := carried.base_no;
+        result.base_is_tip := carried.base_is_tip;
         fold := agui.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
-        result.log_bytes := result.log_bytes + run.log_bytes;
+        result.log_bytes := carried.log_bytes + run.log_bytes;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui.fold_base(thread_key, run_no, run.last_seq);
@@ -86,8 +100,9 @@ end
 $$;
 
 comment on function agui.compact_run(uuid, int, agui.carried_fold) is
-    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the youngest '
-    'that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on from there, as '
-    'far as that still holds, else from the nearest snapshot. Answers the same for the calls that follow. The caller holds the thread''s row.';
+    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
+    'youngest that has ended) or agui.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
+    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. The caller holds '
+    'the thread''s row.';
 
 revoke execute on function agui.compact_run(uuid, int, agui.carried_fold) from public;

@@ -42,7 +42,7 @@ begin
     order by message.number;
 
     with place as (
-        select list.position, list.number, lag(list.number) over (order by list.position) as before
+        select list.position::int, list.number, lag(list.number) over (order by list.position) as before
         from unnest(numbers) with ordinality as list (number, position)
     ),
     part as (
@@ -50,7 +50,7 @@ begin
             place.position,
             int4range(
                 place.number,
-                place.number + (lead(place.position, 1, cardinality(numbers) + 1::bigint) over (order by place.position) - place.position)::int
+                place.number + lead(place.position, 1, cardinality(numbers) + 1) over (order by place.position) - place.position
             ) as message_nos
         from place
         where place.number is distinct from place.before + 1
