@@ -4284,18 +4284,20 @@ begin
         return pieces[node];
     elsif members[opened[node]] is not null then
         return (
-            select coalesce(
-                jsonb_object_agg(
-                    member.name,
-                    coalesce(pieces[member.node::int], agui.json_node_value(member.node::int, pieces, opened, members, added, items))
-                ),
-                '{}'
-            )
-            from jsonb_each_text(
-                members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
-            ) as member (name, node)
-            where pieces[member.node::int] is not null
-            or opened[member.node::int] is not null
+            select coalesce(jsonb_object_agg(member.name, member.value), '{}')
+            from (
+                select
+                    child.name,
+                    coalesce(
+                        pieces[child.node::int],
+                        agui.json_node_value(child.node::int, pieces, opened, members, added, items)
+                    ) as value
+                from jsonb_each_text(
+                    members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
+                ) as child (name, node)
+                offset 0
+            ) as member
+            where member.value is not null
         );
     else
         return (
@@ -4416,7 +4418,7 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    bytes   bigint := pg_column_size(document) + pg_column_size(patches); -- of the document, at most
+    bytes   bigint;  -- of the document at most, once a value was copied
 begin
     applied := 0;
 
@@ -4618,7 +4620,7 @@ begin
                         else
                             -- Most often there is one token left.
                             parent := case
-                                when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> rest[1]
+                                when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
                                 else agui.json_pointer_get(piece, rest)
                             end;
                             if parent is null then
@@ -4670,7 +4672,7 @@ begin
 
                 exit when failure is not null or step not in ('take', 'fetch');
                 if operation ->> 'op' = 'copy' then
-                    bytes := bytes + pg_column_size(value);
+                    bytes := coalesce(bytes, pg_column_size(document) + pg_column_size(patches)) + pg_column_size(value);
                     if bytes > max_bytes then
                         piece := agui.json_node_value(1, pieces, opened, members, added, items);
                         bytes := pg_column_size(piece) + pg_column_size(value);
@@ -4833,7 +4835,7 @@ immutable
 parallel safe
 return case
     when pointer = '' then '{}'::text[]
-    when left(pointer, 1) <> '/' then null
+    when not pointer ^@ '/' then null
     when pointer = '/' then array['']
     when strpos(pointer, '~') = 0 then string_to_array(substr(pointer, 2), '/')
     else agui.json_pointer_escapes(pointer)

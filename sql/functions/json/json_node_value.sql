@@ -19,18 +19,20 @@ begin
         return pieces[node];
     elsif members[opened[node]] is not null then
         return (
-            select coalesce(
-                jsonb_object_agg(
-                    member.name,
-                    coalesce(pieces[member.node::int], agui.json_node_value(member.node::int, pieces, opened, members, added, items))
-                ),
-                '{}'
-            )
-            from jsonb_each_text(
-                members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
-            ) as member (name, node)
-            where pieces[member.node::int] is not null
-            or opened[member.node::int] is not null
+            select coalesce(jsonb_object_agg(member.name, member.value), '{}')
+            from (
+                select
+                    child.name,
+                    coalesce(
+                        pieces[child.node::int],
+                        agui.json_node_value(child.node::int, pieces, opened, members, added, items)
+                    ) as value
+                from jsonb_each_text(
+                    members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
+                ) as child (name, node)
+                offset 0
+            ) as member
+            where member.value is not null
         );
     else
         return (

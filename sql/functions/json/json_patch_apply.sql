@@ -68,7 +68,7 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    bytes   bigint := pg_column_size(document) + pg_column_size(patches); -- of the document, at most
+    bytes   bigint;  -- of the document at most, once a value was copied
 begin
     applied := 0;
 
@@ -270,7 +270,7 @@ begin
                         else
                             -- Most often there is one token left.
                             parent := case
-                                when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> rest[1]
+                                when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
                                 else agui.json_pointer_get(piece, rest)
                             end;
                             if parent is null then
@@ -322,7 +322,7 @@ begin
 
                 exit when failure is not null or step not in ('take', 'fetch');
                 if operation ->> 'op' = 'copy' then
-                    bytes := bytes + pg_column_size(value);
+                    bytes := coalesce(bytes, pg_column_size(document) + pg_column_size(patches)) + pg_column_size(value);
                     if bytes > max_bytes then
                         piece := agui.json_node_value(1, pieces, opened, members, added, items);
                         bytes := pg_column_size(piece) + pg_column_size(value);

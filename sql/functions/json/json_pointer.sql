@@ -6,7 +6,7 @@ immutable
 parallel safe
 return case
     when pointer = '' then '{}'::text[]
-    when left(pointer, 1) <> '/' then null
+    when not pointer ^@ '/' then null
     when pointer = '/' then array['']
     when strpos(pointer, '~') = 0 then string_to_array(substr(pointer, 2), '/')
     else agui.json_pointer_escapes(pointer)
