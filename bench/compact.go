@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -54,8 +55,8 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	}
 
 	workers := min(4, runtime.NumCPU(), len(c.threads))
-	const oneWorker, inSQL, reading, client = "pgagui, 1 worker", "pgagui in SQL", "reading", "client"
-	inGo := fmt.Sprintf("pgagui, %d workers", workers)
+	const oneWorker, inSQL, reading, client = "pgagui 1 worker", "pgagui in SQL", "reading", "client"
+	inGo := fmt.Sprintf("pgagui %d workers", workers)
 	compacting := func(name string, workers int) side {
 		return side{name, func(ctx context.Context) (float64, error) {
 			if err := database.forgetSnapshots(ctx); err != nil {
@@ -126,7 +127,7 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	}
 	add := func(ours, against string, target *Target) {
 		b.report.add(Measurement{
-			Phase: "compact", What: fmt.Sprintf("compact %s, %d runs", c.name, runs), Unit: "events/s",
+			Phase: "compact", What: fmt.Sprintf("compact %s, %d runs, %s", c.name, runs, strings.TrimPrefix(ours, "pgagui ")), Unit: "events/s",
 			Ours: Side{Name: ours}, Against: Side{Name: against}, Target: target,
 		}, rates(measured[ours], events), rates(measured[against], events))
 	}
