@@ -41,8 +41,8 @@ type BatchesBetweenRow struct {
 	StoredBytes int64
 }
 
-// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. The job takes the text of this
-// query alone and reads the rows as they come.
+// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. Compaction takes its text, to
+// send it together with what it writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
 		arg.ThreadKey,

@@ -147,8 +147,8 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		return nil, err
 	}
 	for _, run := range lineage {
-		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch *logBatch) error {
-			return loaded.fold.ApplyBatch(batch.events)
+		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch db.BatchesBetweenRow) error {
+			return loaded.fold.ApplyBatch(batch.Events)
 		})
 		if err != nil {
 			return nil, err
@@ -187,18 +187,18 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		runs[run.RunNo] = run
 		throughSeq = max(throughSeq, run.LastSeq)
 	}
-	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch *logBatch) error {
-		run := runs[batch.runNo]
+	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch db.BatchesBetweenRow) error {
+		run := runs[batch.RunNo]
 		current := t.folds[run.RunNo]
 		if current.fold == nil {
 			t.begin(run, current)
 		}
-		if err := current.fold.ApplyBatch(batch.events); err != nil {
-			return fmt.Errorf("batch at seq %d: %w", batch.firstSeq, err)
+		if err := current.fold.ApplyBatch(batch.Events); err != nil {
+			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
 		}
-		current.logBytes += batch.storedBytes
-		current.events += int64(batch.n)
-		if batch.firstSeq+int64(batch.n) > run.LastSeq {
+		current.logBytes += batch.StoredBytes
+		current.events += int64(batch.N)
+		if batch.FirstSeq+int64(batch.N) > run.LastSeq {
 			t.finish(run, current)
 		}
 		return nil
@@ -305,24 +305,16 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 	return statements.Len()
 }
 
-// logBatch is a row of BatchesBetween.
-type logBatch struct {
-	firstSeq    int64
-	n, runNo    int32
-	events      rawjson.Text
-	storedBytes int64
-}
-
 // logPage is what fetch reads.
 type logPage struct {
-	batches []logBatch
+	batches []db.BatchesBetweenRow
 	err     error
 }
 
 // eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected.
 // While a page is folded, the server writes what the pages before it gave and reads the next one: use must not work on the connection.
 func (t *threadCompaction) eachBatch(
-	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(*logBatch) error,
+	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(db.BatchesBetweenRow) error,
 ) error {
 	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers)
 	for next != nil {
@@ -333,10 +325,10 @@ func (t *threadCompaction) eachBatch(
 		next = nil
 		if len(page.batches) == batchesPerPage {
 			last := page.batches[batchesPerPage-1]
-			next = t.fetch(ctx, last.firstSeq+int64(last.n), throughSeq, runNumbers)
+			next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers)
 		}
-		for i := range page.batches {
-			if err := use(&page.batches[i]); err != nil {
+		for _, batch := range page.batches {
+			if err := use(batch); err != nil {
 				if next != nil {
 					<-next // then the connection is free
 				}
@@ -376,10 +368,6 @@ func readPage(results pgx.BatchResults, writes int) (page logPage) {
 	if err != nil {
 		return logPage{err: err}
 	}
-	var batch logBatch
-	_, page.err = pgx.ForEachRow(rows, []any{&batch.firstSeq, &batch.n, &batch.runNo, &batch.events, &batch.storedBytes}, func() error {
-		page.batches = append(page.batches, batch)
-		return nil
-	})
+	page.batches, page.err = pgx.CollectRows(rows, pgx.RowToStructByPos[db.BatchesBetweenRow])
 	return page
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -222,7 +223,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 // check verifies a thread, repairs it where that is wanted and possible, and reports it.
 func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) error {
 	found, err := j.verify(ctx, thread)
-	if err == nil && j.options.Repair && isRepairable(found) {
+	if err == nil && j.options.Repair && slices.ContainsFunc(found.Problems, func(p ThreadProblem) bool { return p.Repairable }) {
 		var again VerifiedThread
 		_, err = pgagui.New(j.pool, &pgagui.Config{Scope: thread.Scope}).RebuildSnapshots(ctx, thread.ThreadID)
 		if err == nil {
@@ -258,16 +259,6 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 		j.options.Report(found)
 	}
 	return nil
-}
-
-// isRepairable reports whether there are problems that making snapshots again puts right.
-func isRepairable(thread VerifiedThread) bool {
-	for _, problem := range thread.Problems {
-		if problem.Repairable {
-			return true
-		}
-	}
-	return false
 }
 
 // repaired are the problems of before that are no more.

@@ -88,8 +88,8 @@ from ancestor
 order by ancestor.run_no;
 
 -- name: BatchesBetween :many
--- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. The job takes the text of this
--- query alone and reads the rows as they come.
+-- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. Compaction takes its text, to
+-- send it together with what it writes.
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
     agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
