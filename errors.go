@@ -24,6 +24,8 @@ var (
 	ErrUnknownShape      = errors.New("unknown shape of compacted events")
 	ErrThreadErased      = errors.New("thread was erased")
 	ErrLogDamaged        = errors.New("the log is damaged")
+	ErrRunCutOff         = errors.New("run was cut off")
+	ErrLogRewound        = errors.New("the log was rewound")
 )
 
 var errorOfState = map[string]error{
@@ -42,6 +44,8 @@ var errorOfState = map[string]error{
 	"AG013": ErrUnknownShape,
 	"AG014": ErrThreadErased,
 	"AG015": ErrLogDamaged,
+	"AG016": ErrRunCutOff,
+	"AG017": ErrLogRewound,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

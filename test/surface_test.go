@@ -31,6 +31,12 @@ func TestSQLSurface(t *testing.T) {
 		"repack":            "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT NULL::interval",
 		"erase":             "thread_id text, scope text DEFAULT ''::text, reason text DEFAULT NULL::text",
 		"allow":             "thread_id text, scope text DEFAULT ''::text",
+		"append_many":       "thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], scopes text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], wait boolean DEFAULT true, durable boolean DEFAULT true",
+		"poll":              "thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], scopes text[] DEFAULT NULL::text[], max_batches integer DEFAULT 100",
+		"status":            "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
+		"request_stop":      "thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text",
+		"keep_alive":        "thread_ids text[], run_ids text[], scopes text[] DEFAULT NULL::text[]",
+		"reap":              "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval",
 	} {
 		var got string
 		err := pool.QueryRow(context.Background(), `

@@ -65,6 +65,9 @@ create table agui.run (
     started_at timestamptz not null,
     ended_at   timestamptz,
     seen_at    timestamptz,
+    stop_requested_at timestamptz,
+    stop_reason text,
+    cut_off_reason text,
     n          bigint,
     log_bytes  bigint,
     repacked_at timestamptz,
@@ -89,7 +92,10 @@ comment on column agui.run.first_seq is 'seq of its first event.';
 comment on column agui.run.last_seq is 'seq of its last event; null while it is running. Runs that went on side by side interleave in the log.';
 comment on column agui.run.started_at is 'recorded_at of its first event.';
 comment on column agui.run.ended_at is 'recorded_at of its last event; null while it is running.';
-comment on column agui.run.seen_at is 'When a recorder last said that the run is alive, although it had no events to append.';
+comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
+comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
+comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
+comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
 comment on column agui.run.n is 'Number of its events, counted when compaction processed the run; null: not processed yet.';
 comment on column agui.run.log_bytes is
     'Bytes that its batches take as stored (compressed), measured when compaction processed the run and again when it was repacked; '

@@ -2,6 +2,20 @@
 
 set check_function_bodies = off;
 
+-- sql/types/append_answer.sql
+create type agui.append_answer as (
+    call_no    int,
+    last_seq   bigint,
+    error_code text,
+    error      text,
+    detail     text,
+    hint       text
+);
+
+comment on type agui.append_answer is
+    'What became of one of the calls of agui.append_many, which are numbered from 1: the seq of its last event; or, when it was refused, the '
+    'SQLSTATE and what is wrong, with last_seq null.';
+
 -- sql/types/branch.sql
 create type agui.branch as (
     run_id      text,
@@ -123,6 +137,24 @@ create type agui.message_row as (
 comment on type agui.message_row is
     'A message of a conversation: its place (from 1), its id and role (null where it has none), and the message as AG-UI clients know it.';
 
+-- sql/types/news.sql
+create type agui.news as (
+    thread_no   int,
+    run_id      text,
+    first_seq   bigint,
+    n           int,
+    recorded_at timestamptz,
+    earlier_us  int[],
+    events      json,
+    problem     text
+);
+
+comment on type agui.news is
+    'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
+    'says which of the threads asked for it is, from 1. recorded_at is when the last of the events was appended; earlier_us, where not null, '
+    'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
+    'AG017 the log was rewound, AG014 the thread was erased.';
+
 -- sql/types/problem.sql
 create type agui.problem as (
     run_id  text,
@@ -156,40 +188,37 @@ create type agui.run_place as (
 
 comment on type agui.run_place is 'Where a new run stands in its thread''s tree; parent_no is null for a root.';
 
--- sql/functions/append/abandon.sql
-create or replace function agui.abandon(
-    thread_id text,
-    run_id    text,
-    reason    text default 'its writer is gone',
-    scope     text default ''
-)
-returns bigint
-language plpgsql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    key uuid := agui.thread_key(scope, thread_id);
-    run agui.run;
-begin
-    perform pg_advisory_xact_lock(agui.thread_lock(key));
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread where thread_key = key for no key update;
-    end if;
-    run := agui.find_run(thread_id, run_id, scope);
-    if run.status <> 'running' then
-        return run.last_seq;
-    end if;
-    return agui.close_run(key, run.run_no, reason);
-end
-$$;
+-- sql/types/run_signal.sql
+create type agui.run_signal as (
+    call_no           int,
+    status            text,
+    stop_requested_at timestamptz,
+    stop_reason       text,
+    cut_off_reason    text
+);
 
-comment on function agui.abandon(text, text, text, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning and steps are ended '
-    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
-    'Errors: AG001 unknown thread, AG002 unknown run.';
+comment on type agui.run_signal is
+    'What the writer of a run should know, as agui.keep_alive answers: call_no says which of the runs asked for it is, from 1; its status; '
+    'whether it shall stop, and why; and, when it was ended in its writer''s place, why.';
 
-revoke execute on function agui.abandon(text, text, text, text) from public;
+-- sql/types/run_status.sql
+create type agui.run_status as (
+    run_id            text,
+    status            text,
+    first_seq         bigint,
+    last_seq          bigint,
+    started_at        timestamptz,
+    ended_at          timestamptz,
+    alive_at          timestamptz,
+    is_stale          boolean,
+    stop_requested_at timestamptz,
+    stop_reason       text,
+    cut_off_reason    text
+);
+
+comment on type agui.run_status is
+    'How a run is: running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
+    'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
 
 -- sql/functions/append/append.sql
 create or replace function agui.append(
@@ -233,12 +262,7 @@ begin
     end if;
 
     -- A single token, as live streams bring them, is no news to the life cycle of its run, and is told from the rest without a query.
-    if octet_length(events::text) <= 1000
-        and strpos(events::text, '\u') = 0
-        and events -> 1 is null
-        and json_typeof(events -> 0 -> 'type') = 'string'
-        and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
-    then
+    if agui.is_token(events) then
         call := row(1, false, null, null, null, null);
     else
         call := agui.inspect_events(events, subject);
@@ -287,7 +311,7 @@ begin
     for attempt in 1 .. max_attempts loop
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
-            run.run_no, run.status, run.first_seq,
+            run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
         into log_end
         from (values (key)) as thread (thread_key)
@@ -306,7 +330,7 @@ begin
             end if;
             if after_seq > 0 then
                 raise exception using
-                    errcode = 'AG002',
+                    errcode = 'AG017',
                     message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
                     hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
             end if;
@@ -325,7 +349,7 @@ begin
             repeat := null;
             if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
                 select * into repeat
-                from agui.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject);
+                from agui.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject, log_end.cut_off_reason is not null);
                 if repeat.n = call.n then
                     return repeat.last_seq;
                 elsif repeat.n > 0 then
@@ -341,6 +365,12 @@ begin
                     errcode = 'AG009',
                     message = format('%s exists already (it is %s)', subject, log_end.status),
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+            end if;
+            if log_end.cut_off_reason is not null then
+                raise exception using
+                    errcode = 'AG016',
+                    message = format('%s was cut off: %s. The log takes no more events of it', subject, log_end.cut_off_reason),
+                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
             end if;
             -- As clients have it, RUN_ERROR may follow RUN_FINISHED; but not once a run went on from here: a lineage never changes.
             if log_end.status <> 'running'
@@ -399,149 +429,237 @@ comment on function agui.append(text, text, json, bigint, text, boolean) is
     'of its run, 0 for none: events that the log has after it are compared, not stored again, so a call whose answer was lost can be '
     'repeated in batches of any size; null appends without that check. parallel lets the run begin beside others that are in progress. '
     'Errors: AG002 unknown run, AG003 unknown parent, AG004 parent in progress, AG005 run already ended, AG006 another run in progress, '
-    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased.';
+    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased, '
+    'AG016 the run was cut off, AG017 the log lost what the writer knows of.';
 
 revoke execute on function agui.append(text, text, json, bigint, text, boolean) from public;
 
--- sql/functions/append/close_run.sql
-create or replace function agui.close_run(thread_key uuid, run_no int, reason text)
-returns bigint
+-- sql/functions/append/append_many.sql
+create or replace function agui.append_many(
+    thread_ids text[],
+    run_ids    text[],
+    events     json[],
+    after_seqs bigint[] default null,
+    scopes     text[] default null,
+    parallel   boolean[] default null,
+    wait       boolean default true,
+    durable    boolean default true
+)
+returns setof agui.append_answer
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    closing   text;
-    closing_n int;
-    log_end   record;
-    stamp     timestamptz;
+    max_calls constant int := 1000;
+    max_bytes constant int := 64 * 1024 * 1024;
+    calls     int := coalesce(cardinality(thread_ids), 0);
+    keys      uuid[];
+    is_done   boolean[] := array_fill(false, array[calls]);
+    last_seqs bigint[] := array_fill(null::bigint, array[calls]);
+    call      record;
+    answer    agui.append_answer;
 begin
-    -- What the run opened and did not end, innermost first, each with the fields that its end must name.
-    with opening (opens, closes, named_by) as (
-        values
-            ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
-            ('TOOL_CALL_START', 'TOOL_CALL_END', 'toolCallId'),
-            ('REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'messageId'),
-            ('REASONING_START', 'REASONING_END', 'messageId'),
-            ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
-            ('THINKING_START', 'THINKING_END', null),
-            ('STEP_STARTED', 'STEP_FINISHED', 'stepName')
-    ),
-    event as (
-        select
-            batch.first_seq + field.position - 1 as seq,
-            field.type,
-            json_build_object('messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName") as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
-            case when field.type like 'STEP%' then field."subagentRunId" end as owner
-        from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui.json_guard(batch.events::text)::json)
-                as (type text, "messageId" json, "toolCallId" json, "stepName" json, "subagentRunId" json)
-        ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", position)
-        where batch.thread_key = close_run.thread_key
-            and batch.run_no = close_run.run_no
-            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP)_(START|END|STARTED|FINISHED)$'
-    ),
-    open_thing as (
-        select
-            opening.closes,
-            opening.named_by,
-            nullif((event.names -> opening.named_by)::text, 'null') as name,
-            event.owner::text as owner,
-            max(event.seq) filter (where event.type = opening.opens) as opened_at,
-            max(event.seq) filter (where event.type = opening.closes) as closed_at
-        from event
-        join opening on event.type in (opening.opens, opening.closes)
-        group by 1, 2, 3, 4
-    ),
-    ending as (
-        select
-            opened_at,
-            '{"type":"' || closes || '"'
-                || coalesce(',"' || named_by || '":' || name, '')
-                || coalesce(',"subagentRunId":' || owner, '')
-                || '}' as event
-        from open_thing
-        where opened_at > coalesce(closed_at, 0)
-    )
-    select coalesce(string_agg(agui.json_unguard(event), ',' order by opened_at desc) || ',', ''), count(*) + 1
-    into closing, closing_n
-    from ending;
+    if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
+        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(scopes), calls)
+        or calls <> coalesce(cardinality(append_many.parallel), calls)
+    then
+        raise exception using
+            errcode = 'AG008',
+            message = format('agui.append_many needs arrays of one length, an item for each call; it got %s threads, %s runs and %s arrays of events',
+                calls, coalesce(cardinality(run_ids), 0), coalesce(cardinality(events), 0));
+    end if;
+    if calls > max_calls then
+        raise exception using
+            errcode = 'AG011',
+            message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
+    end if;
+    if (select sum(octet_length(item::text)) from unnest(events) as item) > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('agui.append_many takes %s bytes of events at most', max_bytes);
+    end if;
+    if not durable then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
 
-    closing := '[' || closing
-        || '{"type":"RUN_ERROR","message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}]';
+    keys := array(
+        select agui.thread_key(coalesce(scopes[call_no], ''), thread_id)
+        from unnest(thread_ids) with ordinality as item (thread_id, call_no)
+        order by call_no
+    );
 
-    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
-    into log_end
-    from agui.batch as batch
-    where batch.thread_key = close_run.thread_key
-    order by batch.first_seq desc
-    limit 1;
-    stamp := greatest(log_end.recorded_at, clock_timestamp());
+    -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
+    if wait then
+        perform pg_advisory_xact_lock(lock)
+        from (select distinct agui.thread_lock(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+    else
+        for call in
+            with taken as materialized (
+                select lock, pg_try_advisory_xact_lock(lock) as is_taken
+                from (select distinct agui.thread_lock(key) as lock from unnest(keys) as item (key)) as item
+            )
+            select item.call_no
+            from unnest(keys) with ordinality as item (key, call_no)
+            join taken on taken.lock = agui.thread_lock(item.key)
+            where not taken.is_taken
+        loop
+            is_done[call.call_no] := true;
+            answer := row(
+                call.call_no, null, '55P03',
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', run_ids[call.call_no], thread_ids[call.call_no]),
+                null, 'Repeat the call, or let it wait.'
+            );
+            return next answer;
+        end loop;
+    end if;
 
-    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-    values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
+    -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
+    if current_setting('transaction_isolation') = 'read committed' then
+        for call in
+            with asked as materialized (
+                select item.*, size.n
+                from (
+                    select
+                        item.call_no, item.key, item.run_id, item.events, item.after_seq,
+                        row_number() over (partition by item.key order by item.call_no) as nth
+                    from unnest(keys, run_ids, append_many.events, after_seqs) with ordinality as item (key, run_id, events, after_seq, call_no)
+                    where not is_done[item.call_no]
+                ) as item
+                cross join lateral (
+                    select
+                        case
+                            when agui.is_token(item.events) then 1
+                            when json_typeof(item.events) = 'array' then (
+                                select glance.n
+                                from agui.glance_events(item.events) as glance
+                                where glance.all_typed and not glance.any_long and glance.lifecycle_n = 0
+                            )
+                        end as n
+                ) as size
+                where item.nth = 1 and size.n is not null
+            ),
+            appended as (
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+                select
+                    asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
+                from asked
+                cross join lateral (
+                    select run.run_no
+                    from agui.run as run
+                    where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
+                    limit 1
+                ) as run
+                cross join lateral (
+                    select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+                    from agui.batch as batch
+                    where batch.thread_key = asked.key
+                    order by batch.first_seq desc
+                    limit 1
+                ) as latest
+                where asked.after_seq is null
+                    or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+                on conflict do nothing
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+            )
+            select asked.call_no, appended.last_seq
+            from appended
+            join asked on asked.key = appended.thread_key
+        loop
+            is_done[call.call_no] := true;
+            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            return next answer;
+        end loop;
+    end if;
 
-    update agui.run as run
-    set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp
-    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
+    -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
+    begin
+        for call in
+            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
+                as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+            where not is_done[call_no]
+            order by call_no
+        loop
+            last_seqs[call.call_no] := agui.append(
+                call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+            );
+        end loop;
+    exception
+        when others then
+            last_seqs := array_fill(null::bigint, array[calls]);
+    end;
 
-    return log_end.last_seq + closing_n;
-end
-$$;
-
-comment on function agui.close_run(uuid, int, text) is
-    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning and steps that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
-    'The caller holds the thread''s lock.';
-
-revoke execute on function agui.close_run(uuid, int, text) from public;
-
--- sql/functions/append/close_stale_runs.sql
-create or replace function agui.close_stale_runs(thread_key uuid, subject text)
-returns boolean
-language plpgsql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    other     record;
-    any_closed boolean := false;
-begin
-    for other in
-        select run.run_no, run.run_id, greatest(run.seen_at, latest.recorded_at) as alive_at
-        from agui.run as run
-        left join lateral (
-            select batch.recorded_at
-            from agui.batch as batch
-            where batch.thread_key = run.thread_key and batch.run_no = run.run_no
-            order by batch.first_seq desc
-            limit 1
-        ) as latest on true
-        where run.thread_key = close_stale_runs.thread_key
-            and run.status = 'running'
-        order by run.run_no
+    for call in
+        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
+            as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+        where not is_done[call_no]
+        order by call_no
     loop
-        if clock_timestamp() - other.alive_at < agui.lease() then
-            raise exception using
-                errcode = 'AG006',
-                message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
-                detail = format('Its last sign of life was %s ago.', clock_timestamp() - other.alive_at),
-                hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui.lease());
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        if answer.last_seq is null then
+            begin
+                answer.last_seq := agui.append(
+                    call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                );
+            exception
+                when others then
+                    if sqlstate !~ '^(AG|22|54)' then
+                        raise;  -- no fault of the call: nothing of all of them is stored
+                    end if;
+                    get stacked diagnostics
+                        answer.error_code = returned_sqlstate,
+                        answer.error = message_text,
+                        answer.detail = pg_exception_detail,
+                        answer.hint = pg_exception_hint;
+            end;
         end if;
-        perform agui.close_run(thread_key, other.run_no, format('no sign of life for %s', agui.lease()));
-        any_closed := true;
+        return next answer;
     end loop;
-    return any_closed;
 end
 $$;
 
-comment on function agui.close_stale_runs(uuid, text) is
-    'Closes the runs of a thread whose lease has run out, so that the next run may begin; AG006 when one is still alive. '
-    'Answers whether it closed any. The caller holds the thread''s lock.';
+comment on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) is
+    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
+    'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
+    'thread that another transaction writes to is not done, and answered with 55P03. durable => false commits the transaction without waiting for '
+    'the disk: a crash of the server may then take back the last calls (see AG017). '
+    'Errors: AG008 arrays of different lengths, AG011 more than 1,000 calls or 64 MB.';
 
-revoke execute on function agui.close_stale_runs(uuid, text) from public;
+revoke execute on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) from public;
+
+-- sql/functions/append/glance_events.sql
+create or replace function agui.glance_events(
+    events json,
+    out n           int,
+    out all_typed   boolean,
+    out any_long    boolean,
+    out lifecycle_n int
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
+    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
+    select
+        count(*),
+        count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
+            and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
+            and events::text not like '%\\u%',
+        coalesce(max(octet_length(value::text)) > 2000, true),
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
+    into n, all_typed, any_long, lifecycle_n
+    from json_array_elements(events) as event (value);
+end
+$$;
+
+comment on function agui.glance_events(json) is
+    'What a JSON array of events shows without a look into each: how many they are; whether the type of each is plain to see; whether one is '
+    'so long (or there is none) that its depth must be looked at; and, where all types are, how many are of the life cycle.';
+
+revoke execute on function agui.glance_events(json) from public;
 
 -- sql/functions/append/inspect_events.sql
 create or replace function agui.inspect_events(events json, subject text)
@@ -577,18 +695,9 @@ begin
             hint = 'Append the events in several calls.';
     end if;
 
-    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
-    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
-    select
-        count(*),
-        false,
-        count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
-            and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
-            and events::text not like '%\\u%',
-        coalesce(max(octet_length(value::text)) > 2 * max_depth, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
+    select glance.n, false, glance.all_typed, glance.any_long, glance.lifecycle_n
     into found.n, found.starts, all_typed, any_long, lifecycle_n
-    from json_array_elements(events) as event (value);
+    from agui.glance_events(events) as glance;
 
     if not all_typed or any_long then
         select
@@ -678,6 +787,25 @@ comment on function agui.inspect_events(json, text) is
 
 revoke execute on function agui.inspect_events(json, text) from public;
 
+-- sql/functions/append/is_token.sql
+create or replace function agui.is_token(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- No function in it but the server's own, and no subquery: so it is inlined.
+return octet_length(events::text) <= 1000
+    and strpos(events::text, '\u') = 0
+    and events -> 1 is null
+    and json_typeof(events -> 0 -> 'type') = 'string'
+    and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+
+comment on function agui.is_token(json) is
+    'Whether this is an array of a single short event that is no news to the life cycle of its run: most of what live streams bring. '
+    'Not true: look closer (agui.inspect_events).';
+
+revoke execute on function agui.is_token(json) from public;
+
 -- sql/functions/append/json_too_deep.sql
 create or replace function agui.json_too_deep(document text, max_depth int)
 returns boolean
@@ -750,19 +878,6 @@ comment on function agui.keep_thread(uuid, text, text) is
 
 revoke execute on function agui.keep_thread(uuid, text, text) from public;
 
--- sql/functions/append/lease.sql
-create or replace function agui.lease()
-returns interval
-language sql
-stable
-parallel safe
-return coalesce(nullif(current_setting('agui.lease', true), ''), '5 minutes')::interval;
-
-comment on function agui.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting agui.lease, 5 minutes unless set.';
-
-revoke execute on function agui.lease() from public;
-
 -- sql/functions/append/match_repeat.sql
 create or replace function agui.match_repeat(
     thread_key uuid,
@@ -771,6 +886,7 @@ create or replace function agui.match_repeat(
     after_seq  bigint,
     events     json,
     subject    text,
+    cut_off    boolean,
     out n        int,
     out last_seq bigint
 )
@@ -808,14 +924,15 @@ begin
     from json_array_elements(events) with ordinality as given (value, position)
     left join stored using (position);
 
-    if differs_at is not null then
+    if differs_at is not null and cut_off then
+        -- From there on the log has what was appended in the writer's place. The caller refuses what the writer still brings.
+        n := differs_at - 1;
+    elsif differs_at is not null then
         raise exception using
             errcode = 'AG007',
             message = format('%s: event %s of the call differs from what the log has there after seq %s', subject, differs_at, after_seq),
             hint = 'A repeated call must bring the same events, byte for byte. Is another writer at work on this run?';
-    end if;
-
-    if n = 0 and after_seq > 0 then
+    elsif n = 0 and after_seq > 0 then
         select batch.first_seq + batch.n - 1
         into run_last_seq
         from agui.batch as batch
@@ -824,19 +941,20 @@ begin
         limit 1;
         if run_last_seq <> after_seq then
             raise exception using
-                errcode = 'AG007',
+                errcode = 'AG017',
                 message = format('%s ends at seq %s, but the writer knows of seq %s', subject, run_last_seq, after_seq),
-                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound by a crash or a failover.';
+                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound, by a crash without '
+                    'synchronous_commit or by a failover: append again what came after the seq at which it ends.';
         end if;
     end if;
 end
 $$;
 
-comment on function agui.match_repeat(uuid, int, bigint, bigint, json, text) is
-    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. AG007 when they differ. '
-    'Events are compared byte for byte, whatever batches they came in.';
+comment on function agui.match_repeat(uuid, int, bigint, bigint, json, text, boolean) is
+    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. AG007 when they differ, unless the '
+    'run was cut off; AG017 when the run ends before that seq. Events are compared byte for byte, whatever batches they came in.';
 
-revoke execute on function agui.match_repeat(uuid, int, bigint, bigint, json, text) from public;
+revoke execute on function agui.match_repeat(uuid, int, bigint, bigint, json, text, boolean) from public;
 
 -- sql/functions/append/place_run.sql
 create or replace function agui.place_run(thread_key uuid, parent_run_id text, subject text)
@@ -4974,6 +5092,519 @@ comment on function agui.json_unguard(text) is
 
 revoke execute on function agui.json_unguard(text) from public;
 
+-- sql/functions/live/abandon.sql
+create or replace function agui.abandon(
+    thread_id text,
+    run_id    text,
+    reason    text default 'its writer is gone',
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+    run agui.run;
+begin
+    perform pg_advisory_xact_lock(agui.thread_lock(key));
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from agui.thread where thread_key = key for no key update;
+    end if;
+    run := agui.find_run(thread_id, run_id, scope);
+    if run.status <> 'running' then
+        return run.last_seq;
+    end if;
+    return agui.close_run(key, run.run_no, reason);
+end
+$$;
+
+comment on function agui.abandon(text, text, text, text) is
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning and steps are ended '
+    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'Errors: AG001 unknown thread, AG002 unknown run.';
+
+revoke execute on function agui.abandon(text, text, text, text) from public;
+
+-- sql/functions/live/close_run.sql
+create or replace function agui.close_run(thread_key uuid, run_no int, reason text)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    closing   text;
+    closing_n int;
+    log_end   record;
+    stamp     timestamptz;
+begin
+    -- What the run opened and did not end, innermost first, each with the fields that its end must name.
+    with opening (opens, closes, named_by) as (
+        values
+            ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
+            ('TOOL_CALL_START', 'TOOL_CALL_END', 'toolCallId'),
+            ('REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'messageId'),
+            ('REASONING_START', 'REASONING_END', 'messageId'),
+            ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
+            ('THINKING_START', 'THINKING_END', null),
+            ('STEP_STARTED', 'STEP_FINISHED', 'stepName')
+    ),
+    event as (
+        select
+            batch.first_seq + field.position - 1 as seq,
+            field.type,
+            json_build_object('messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName") as names,
+            -- A step is known by its name and the subagent that takes it; the others by their id alone.
+            case when field.type like 'STEP%' then field."subagentRunId" end as owner
+        from agui.batch as batch
+        cross join lateral rows from (
+            json_to_recordset(agui.json_guard(batch.events::text)::json)
+                as (type text, "messageId" json, "toolCallId" json, "stepName" json, "subagentRunId" json)
+        ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", position)
+        where batch.thread_key = close_run.thread_key
+            and batch.run_no = close_run.run_no
+            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP)_(START|END|STARTED|FINISHED)$'
+    ),
+    open_thing as (
+        select
+            opening.closes,
+            opening.named_by,
+            nullif((event.names -> opening.named_by)::text, 'null') as name,
+            event.owner::text as owner,
+            max(event.seq) filter (where event.type = opening.opens) as opened_at,
+            max(event.seq) filter (where event.type = opening.closes) as closed_at
+        from event
+        join opening on event.type in (opening.opens, opening.closes)
+        group by 1, 2, 3, 4
+    ),
+    ending as (
+        select
+            opened_at,
+            '{"type":"' || closes || '"'
+                || coalesce(',"' || named_by || '":' || name, '')
+                || coalesce(',"subagentRunId":' || owner, '')
+                || '}' as event
+        from open_thing
+        where opened_at > coalesce(closed_at, 0)
+    )
+    select coalesce(string_agg(agui.json_unguard(event), ',' order by opened_at desc) || ',', ''), count(*) + 1
+    into closing, closing_n
+    from ending;
+
+    closing := '[' || closing
+        || '{"type":"RUN_ERROR","message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}]';
+
+    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
+    into log_end
+    from agui.batch as batch
+    where batch.thread_key = close_run.thread_key
+    order by batch.first_seq desc
+    limit 1;
+    stamp := greatest(log_end.recorded_at, clock_timestamp());
+
+    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+    values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
+
+    update agui.run as run
+    set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
+
+    return log_end.last_seq + closing_n;
+end
+$$;
+
+comment on function agui.close_run(uuid, int, text) is
+    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning and steps that it left open, '
+    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
+    'The caller holds the thread''s lock.';
+
+revoke execute on function agui.close_run(uuid, int, text) from public;
+
+-- sql/functions/live/close_stale_runs.sql
+create or replace function agui.close_stale_runs(thread_key uuid, subject text)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    other      agui.run;
+    alive_at   timestamptz;
+    any_closed boolean := false;
+begin
+    for other in
+        select run.*
+        from agui.run as run
+        where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
+        order by run.run_no
+    loop
+        alive_at := agui.sign_of_life(other);
+        if clock_timestamp() - alive_at < agui.lease() then
+            raise exception using
+                errcode = 'AG006',
+                message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
+                detail = format('Its last sign of life was %s ago.', clock_timestamp() - alive_at),
+                hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui.lease());
+        end if;
+        perform agui.close_run(thread_key, other.run_no, format('no sign of life for %s', agui.lease()));
+        any_closed := true;
+    end loop;
+    return any_closed;
+end
+$$;
+
+comment on function agui.close_stale_runs(uuid, text) is
+    'Closes the runs of a thread whose lease has run out, so that the next run may begin; AG006 when one is still alive. '
+    'Answers whether it closed any. The caller holds the thread''s lock.';
+
+revoke execute on function agui.close_stale_runs(uuid, text) from public;
+
+-- sql/functions/live/keep_alive.sql
+create or replace function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[] default null)
+returns setof agui.run_signal
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    due_before timestamptz := clock_timestamp() - agui.lease() / 3;
+begin
+    if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
+        raise exception using
+            errcode = 'AG008',
+            message = 'agui.keep_alive needs arrays of one length, an item for each run';
+    end if;
+
+    -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
+    update agui.run as run
+    set seen_at = clock_timestamp()
+    from (
+        select due.thread_key, due.run_no
+        from unnest(thread_ids, run_ids, scopes) as item (thread_id, run_id, scope)
+        join agui.run as due
+            on due.thread_key = agui.thread_key(coalesce(item.scope, ''), item.thread_id) and due.run_id = item.run_id
+        where due.status = 'running' and coalesce(due.seen_at, due.started_at) < due_before
+        for no key update of due skip locked
+    ) as due
+    where run.thread_key = due.thread_key and run.run_no = due.run_no;
+
+    return query
+    select item.call_no::int, run.status, run.stop_requested_at, run.stop_reason, run.cut_off_reason
+    from unnest(thread_ids, run_ids, scopes) with ordinality as item (thread_id, run_id, scope, call_no)
+    cross join lateral (
+        select run.*
+        from agui.run as run
+        where run.thread_key = agui.thread_key(coalesce(item.scope, ''), item.thread_id) and run.run_id = item.run_id
+        limit 1
+    ) as run
+    where run.status <> 'running' or run.stop_requested_at is not null;
+end
+$$;
+
+comment on function agui.keep_alive(text[], text[], text[]) is
+    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them that shall stop or has ended, none '
+    'for the others. Call it every second or so for all runs that the process writes to. It writes only what is due, once in a third of the lease (agui.lease()).';
+
+revoke execute on function agui.keep_alive(text[], text[], text[]) from public;
+
+-- sql/functions/live/lease.sql
+create or replace function agui.lease()
+returns interval
+language sql
+stable
+parallel safe
+return coalesce(nullif(current_setting('agui.lease', true), ''), '5 minutes')::interval;
+
+comment on function agui.lease() is
+    'How long a run may be in progress without a sign of life before it counts as stale: the setting agui.lease, 5 minutes unless set.';
+
+revoke execute on function agui.lease() from public;
+
+-- sql/functions/live/poll.sql
+create or replace function agui.poll(
+    thread_ids  text[],
+    after_seqs  bigint[],
+    after_times timestamptz[] default null,
+    scopes      text[] default null,
+    max_batches int default 100
+)
+returns setof agui.news
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_standby boolean := pg_is_in_recovery();
+begin
+    if cardinality(thread_ids) is distinct from cardinality(after_seqs)
+        or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
+    then
+        raise exception using
+            errcode = 'AG008',
+            message = 'agui.poll needs arrays of one length, an item for each thread';
+    end if;
+
+    return query
+    with asked as materialized (
+        select
+            item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
+            case
+                when item.after_seq = 0 then null
+                -- What a standby does not have yet may come.
+                when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then not is_standby
+                else item.after_time <> agui.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1])
+            end as is_rewound
+        from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
+            as item (thread_id, after_seq, after_time, scope, thread_no)
+        cross join lateral (select agui.thread_key(coalesce(item.scope, ''), item.thread_id) as thread_key offset 0) as key
+        -- The batch that holds after_seq: that event must still be the one that the follower has seen.
+        left join lateral (
+            select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us
+            from agui.batch as batch
+            where batch.thread_key = key.thread_key and batch.first_seq <= item.after_seq
+            order by batch.first_seq desc
+            limit 1
+        ) as holder on true
+    )
+    select
+        asked.thread_no,
+        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        batch.first_seq + seen.n,
+        batch.n - seen.n,
+        batch.recorded_at,
+        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
+        case
+            when seen.n = 0 then batch.events
+            else (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > seen.n
+            )
+        end,
+        null::text
+    from asked
+    cross join lateral (
+        select batch.*
+        from agui.batch as batch
+        where batch.thread_key = asked.thread_key
+            and batch.first_seq >= case
+                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq
+                else asked.after_seq + 1
+            end
+        order by batch.first_seq
+        limit max_batches
+    ) as batch
+    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
+    where asked.is_rewound is not true
+    union all
+    select
+        asked.thread_no, null, null, null, null, null, null,
+        case
+            when asked.first_seq is null and exists (
+                select from agui.erasure as erasure where erasure.thread_key = asked.thread_key and erasure.allowed_at is null
+            ) then 'AG014'
+            else 'AG017'
+        end
+    from asked
+    where asked.is_rewound
+    order by 1, 3;
+end
+$$;
+
+comment on function agui.poll(text[], bigint[], timestamptz[], text[], int) is
+    'What is new in the threads that a process follows: for each all events behind the last seq that it has seen (0: none), of all runs, in order, up to max_batches '
+    'batches a thread. after_times, where given, are the times (recorded_at) of those last events: a log that a crash or a failover has rewound '
+    'is then told for sure (problem AG017), even when it has grown again since. A thread that is not there yet has no news. '
+    'Works on a standby and through poolers. Errors: AG008 arrays of different lengths.';
+
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], text[], int) from public;
+
+-- sql/functions/live/reap.sql
+create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
+language plpgsql
+-- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+as $$
+declare
+    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    stale   record;
+    runs    int := 0;
+begin
+    if pg_catalog.pg_is_in_recovery() then
+        raise notice 'agui.reap does nothing on a standby';
+        return;
+    end if;
+    for stale in select * from agui.stale_runs() loop
+        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        if not pg_catalog.pg_try_advisory_xact_lock(agui.job_lock('reap')) then
+            raise notice 'agui.reap does nothing more: another one is at work';
+            exit;
+        end if;
+        if agui.reap_run(stale.thread_key, stale.run_no) is not null then
+            runs := runs + 1;
+        end if;
+        commit;
+    end loop;
+end
+$$;
+
+comment on procedure agui.reap(int, interval) is
+    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, agui.lease(): what they left open is ended in the log, '
+    'then a RUN_ERROR says why. A writer that comes back late gets AG016. Commits run by run and stops after max_runs or max_time (null: when all are done). '
+    'Call it outside a transaction block.';
+
+revoke execute on procedure agui.reap(int, interval) from public;
+
+-- sql/functions/live/reap_run.sql
+create or replace function agui.reap_run(thread_key uuid, run_no int)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stale agui.run;
+begin
+    -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
+    if not pg_try_advisory_xact_lock(agui.thread_lock(reap_run.thread_key)) then
+        return null;
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from agui.thread as thread where thread.thread_key = reap_run.thread_key for no key update;
+    end if;
+    select * into stale
+    from agui.run as run
+    where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';
+    if not found or agui.sign_of_life(stale) >= clock_timestamp() - agui.lease() then
+        return null;
+    end if;
+    return agui.close_run(stale.thread_key, stale.run_no, format('no sign of life for %s', agui.lease()));
+end
+$$;
+
+comment on function agui.reap_run(uuid, int) is
+    'Closes a run in progress that gave no sign of life within the lease, as agui.close_run does, and returns its last seq; null: it is alive, '
+    'has ended, or its thread is just being written to.';
+
+revoke execute on function agui.reap_run(uuid, int) from public;
+
+-- sql/functions/live/request_stop.sql
+create or replace function agui.request_stop(
+    thread_id text,
+    run_id    text default null,
+    reason    text default null,
+    scope     text default ''
+)
+returns int
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    asked agui.run := agui.find_run(thread_id, run_id, scope);
+    n     int;
+begin
+    update agui.run as run
+    set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
+        stop_reason = coalesce(run.stop_reason, reason)
+    where run.thread_key = asked.thread_key
+        and (request_stop.run_id is null or run.run_no = asked.run_no)
+        and run.status = 'running';
+    get diagnostics n = row_count;
+    return n;
+end
+$$;
+
+comment on function agui.request_stop(text, text, text, text) is
+    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the thread, in whichever processes they are: they learn '
+    'of it when they next call agui.keep_alive. Returns how many runs in progress are asked to stop now; 0: there is none, it has ended. '
+    'Each run ends itself, with RUN_FINISHED or RUN_ERROR. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.request_stop(text, text, text, text) from public;
+
+-- sql/functions/live/sign_of_life.sql
+create or replace function agui.sign_of_life(run agui.run)
+returns timestamptz
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select greatest(run.seen_at, (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1
+    ))
+$$;
+
+comment on function agui.sign_of_life(agui.run) is
+    'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
+
+revoke execute on function agui.sign_of_life(agui.run) from public;
+
+-- sql/functions/live/stale_runs.sql
+create or replace function agui.stale_runs(out thread_key uuid, out run_no int)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select run.thread_key, run.run_no
+    from agui.run as run
+    where run.status = 'running' and agui.sign_of_life(run) < now() - agui.lease()
+    order by run.thread_key, run.run_no
+$$;
+
+comment on function agui.stale_runs() is
+    'The runs in progress of all scopes that gave no sign of life within the lease (agui.lease()): those that agui.reap closes.';
+
+revoke execute on function agui.stale_runs() from public;
+
+-- sql/functions/live/status.sql
+create or replace function agui.status(thread_id text, run_id text default null, scope text default '')
+returns agui.run_status
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run    agui.run := agui.find_run(thread_id, run_id, scope);
+    status agui.run_status;
+begin
+    status.run_id := run.run_id;
+    status.status := run.status;
+    status.first_seq := run.first_seq;
+    status.last_seq := run.last_seq;
+    if run.status = 'running' then
+        select batch.first_seq + batch.n - 1
+        into status.last_seq
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1;
+    end if;
+    status.started_at := run.started_at;
+    status.ended_at := run.ended_at;
+    status.alive_at := agui.sign_of_life(run);
+    status.is_stale := run.status = 'running' and status.alive_at < clock_timestamp() - agui.lease();
+    status.stop_requested_at := run.stop_requested_at;
+    status.stop_reason := run.stop_reason;
+    status.cut_off_reason := run.cut_off_reason;
+    return status;
+end
+$$;
+
+comment on function agui.status(text, text, text) is
+    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign of life. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.status(text, text, text) from public;
+
 -- sql/functions/privileges/grant_access.sql
 create or replace procedure agui.grant_access()
 language plpgsql
@@ -4993,7 +5624,8 @@ begin
     grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
     grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, n, log_bytes) on agui.run to agui_writer;
+    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
+        on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant delete on agui.message, agui.snapshot to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.

@@ -39,12 +39,7 @@ begin
     end if;
 
     -- A single token, as live streams bring them, is no news to the life cycle of its run, and is told from the rest without a query.
-    if octet_length(events::text) <= 1000
-        and strpos(events::text, '\u') = 0
-        and events -> 1 is null
-        and json_typeof(events -> 0 -> 'type') = 'string'
-        and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
-    then
+    if agui.is_token(events) then
         call := row(1, false, null, null, null, null);
     else
         call := agui.inspect_events(events, subject);
@@ -93,7 +88,7 @@ begin
     for attempt in 1 .. max_attempts loop
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
-            run.run_no, run.status, run.first_seq,
+            run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
         into log_end
         from (values (key)) as thread (thread_key)
@@ -112,7 +107,7 @@ begin
             end if;
             if after_seq > 0 then
                 raise exception using
-                    errcode = 'AG002',
+                    errcode = 'AG017',
                     message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
                     hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
             end if;
@@ -131,7 +126,7 @@ begin
             repeat := null;
             if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
                 select * into repeat
-                from agui.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject);
+                from agui.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject, log_end.cut_off_reason is not null);
                 if repeat.n = call.n then
                     return repeat.last_seq;
                 elsif repeat.n > 0 then
@@ -147,6 +142,12 @@ begin
                     errcode = 'AG009',
                     message = format('%s exists already (it is %s)', subject, log_end.status),
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+            end if;
+            if log_end.cut_off_reason is not null then
+                raise exception using
+                    errcode = 'AG016',
+                    message = format('%s was cut off: %s. The log takes no more events of it', subject, log_end.cut_off_reason),
+                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
             end if;
             -- As clients have it, RUN_ERROR may follow RUN_FINISHED; but not once a run went on from here: a lineage never changes.
             if log_end.status <> 'running'
@@ -205,6 +206,7 @@ comment on function agui.append(text, text, json, bigint, text, boolean) is
     'of its run, 0 for none: events that the log has after it are compared, not stored again, so a call whose answer was lost can be '
     'repeated in batches of any size; null appends without that check. parallel lets the run begin beside others that are in progress. '
     'Errors: AG002 unknown run, AG003 unknown parent, AG004 parent in progress, AG005 run already ended, AG006 another run in progress, '
-    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased.';
+    'AG007 a repeat that differs, AG008 no array of events, AG009 run id in use or not that of RUN_STARTED, AG011 over a limit, AG014 the thread was erased, '
+    'AG016 the run was cut off, AG017 the log lost what the writer knows of.';
 
 revoke execute on function agui.append(text, text, json, bigint, text, boolean) from public;

@@ -31,18 +31,9 @@ begin
             hint = 'Append the events in several calls.';
     end if;
 
-    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
-    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
-    select
-        count(*),
-        false,
-        count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
-            and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
-            and events::text not like '%\\u%',
-        coalesce(max(octet_length(value::text)) > 2 * max_depth, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
+    select glance.n, false, glance.all_typed, glance.any_long, glance.lifecycle_n
     into found.n, found.starts, all_typed, any_long, lifecycle_n
-    from json_array_elements(events) as event (value);
+    from agui.glance_events(events) as glance;
 
     if not all_typed or any_long then
         select

@@ -5,6 +5,7 @@ create or replace function agui.match_repeat(
     after_seq  bigint,
     events     json,
     subject    text,
+    cut_off    boolean,
     out n        int,
     out last_seq bigint
 )
@@ -42,14 +43,15 @@ begin
     from json_array_elements(events) with ordinality as given (value, position)
     left join stored using (position);
 
-    if differs_at is not null then
+    if differs_at is not null and cut_off then
+        -- From there on the log has what was appended in the writer's place. The caller refuses what the writer still brings.
+        n := differs_at - 1;
+    elsif differs_at is not null then
         raise exception using
             errcode = 'AG007',
             message = format('%s: event %s of the call differs from what the log has there after seq %s', subject, differs_at, after_seq),
             hint = 'A repeated call must bring the same events, byte for byte. Is another writer at work on this run?';
-    end if;
-
-    if n = 0 and after_seq > 0 then
+    elsif n = 0 and after_seq > 0 then
         select batch.first_seq + batch.n - 1
         into run_last_seq
         from agui.batch as batch
@@ -58,16 +60,17 @@ begin
         limit 1;
         if run_last_seq <> after_seq then
             raise exception using
-                errcode = 'AG007',
+                errcode = 'AG017',
                 message = format('%s ends at seq %s, but the writer knows of seq %s', subject, run_last_seq, after_seq),
-                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound by a crash or a failover.';
+                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound, by a crash without '
+                    'synchronous_commit or by a failover: append again what came after the seq at which it ends.';
         end if;
     end if;
 end
 $$;
 
-comment on function agui.match_repeat(uuid, int, bigint, bigint, json, text) is
-    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. AG007 when they differ. '
-    'Events are compared byte for byte, whatever batches they came in.';
+comment on function agui.match_repeat(uuid, int, bigint, bigint, json, text, boolean) is
+    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. AG007 when they differ, unless the '
+    'run was cut off; AG017 when the run ends before that seq. Events are compared byte for byte, whatever batches they came in.';
 
-revoke execute on function agui.match_repeat(uuid, int, bigint, bigint, json, text) from public;
+revoke execute on function agui.match_repeat(uuid, int, bigint, bigint, json, text, boolean) from public;

@@ -16,7 +16,8 @@ begin
     grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
     grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, n, log_bytes) on agui.run to agui_writer;
+    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
+        on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant delete on agui.message, agui.snapshot to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.

@@ -5,28 +5,22 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    other     record;
+    other      agui.run;
+    alive_at   timestamptz;
     any_closed boolean := false;
 begin
     for other in
-        select run.run_no, run.run_id, greatest(run.seen_at, latest.recorded_at) as alive_at
+        select run.*
         from agui.run as run
-        left join lateral (
-            select batch.recorded_at
-            from agui.batch as batch
-            where batch.thread_key = run.thread_key and batch.run_no = run.run_no
-            order by batch.first_seq desc
-            limit 1
-        ) as latest on true
-        where run.thread_key = close_stale_runs.thread_key
-            and run.status = 'running'
+        where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
         order by run.run_no
     loop
-        if clock_timestamp() - other.alive_at < agui.lease() then
+        alive_at := agui.sign_of_life(other);
+        if clock_timestamp() - alive_at < agui.lease() then
             raise exception using
                 errcode = 'AG006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
-                detail = format('Its last sign of life was %s ago.', clock_timestamp() - other.alive_at),
+                detail = format('Its last sign of life was %s ago.', clock_timestamp() - alive_at),
                 hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui.lease());
         end if;
         perform agui.close_run(thread_key, other.run_no, format('no sign of life for %s', agui.lease()));

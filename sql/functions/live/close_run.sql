@@ -78,7 +78,7 @@ begin
     values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
 
     update agui.run as run
-    set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp
+    set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
     where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     return log_end.last_seq + closing_n;

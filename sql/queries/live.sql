@@ -1,0 +1,68 @@
+-- name: AppendMany :many
+select
+    (answer).call_no::int as call_no,
+    coalesce((answer).last_seq, 0)::bigint as last_seq,
+    coalesce((answer).error_code, '')::text as error_code,
+    coalesce((answer).error, '')::text as error,
+    coalesce((answer).detail, '')::text as detail,
+    coalesce((answer).hint, '')::text as hint
+from agui.append_many(
+    @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[], @scopes::text[], @parallel::boolean[],
+    wait => false, durable => @durable::boolean
+) as answer;
+
+-- name: KeepAlive :many
+select
+    (signal).call_no::int as call_no,
+    (signal).status::text as status,
+    ((signal).stop_requested_at is not null)::boolean as stop_requested,
+    coalesce((signal).stop_reason, '')::text as stop_reason,
+    coalesce((signal).cut_off_reason, '')::text as cut_off_reason
+from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @scopes::text[]) as signal;
+
+-- name: Poll :many
+select
+    (news).thread_no::int as thread_no,
+    coalesce((news).run_id, '')::text as run_id,
+    coalesce((news).first_seq, 0)::bigint as first_seq,
+    coalesce((news).n, 0)::int as n,
+    coalesce((news).recorded_at, '-infinity')::timestamptz as recorded_at,
+    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
+    (news).events::json as events,
+    coalesce((news).problem, '')::text as problem
+from agui.poll(
+    @thread_ids::text[], @after_seqs::bigint[],
+    array(
+        select nullif(after_time, '0001-01-01 00:00:00+00')  -- Go's zero time: it is not known
+        from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
+        order by thread_no
+    ),
+    @scopes::text[], @max_batches::int
+) as news;
+
+-- name: RunStatus :one
+select
+    (status).run_id::text as run_id,
+    (status).status::text as status,
+    (status).first_seq::bigint as first_seq,
+    (status).last_seq::bigint as last_seq,
+    (status).started_at::timestamptz as started_at,
+    -- Go's zero time: not yet
+    coalesce((status).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (status).alive_at::timestamptz as alive_at,
+    (status).is_stale::boolean as is_stale,
+    coalesce((status).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
+    coalesce((status).stop_reason, '')::text as stop_reason,
+    coalesce((status).cut_off_reason, '')::text as cut_off_reason
+from agui.status(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as status;
+
+-- name: RequestStop :one
+select agui.request_stop(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(reason)::text, @scope::text)::int as runs;
+
+-- name: StaleRuns :many
+select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
+from agui.stale_runs() as run;
+
+-- name: ReapRun :one
+-- 0: it is alive, has ended, or its thread is being written to.
+select coalesce(agui.reap_run(@thread_key::uuid, @run_no::int), 0)::bigint as last_seq;
