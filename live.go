@@ -10,6 +10,7 @@ import (
 // RunStatus is how a run is, and whether its writer is still there.
 type RunStatus struct {
 	RunID  string `json:"runId"`
+	Parent string `json:"parentRunId,omitempty"` // empty: a root
 	Status Status `json:"status"`
 	// FirstSeq and LastSeq are the seqs of its first event and of its last one so far.
 	FirstSeq  int64     `json:"firstSeq"`
@@ -35,7 +36,7 @@ func (s *Store) Status(ctx context.Context, threadID, runID string) (*RunStatus,
 		return nil, refusal(err)
 	}
 	return &RunStatus{
-		RunID: row.RunID, Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq,
+		RunID: row.RunID, Parent: row.ParentRunID, Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq,
 		StartedAt: row.StartedAt, EndedAt: row.EndedAt, AliveAt: row.AliveAt, Stale: row.IsStale,
 		StopRequestedAt: row.StopRequestedAt, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
 	}, nil

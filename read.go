@@ -185,31 +185,51 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 				yield(Event{}, refusal(err))
 				return
 			}
-			for _, batch := range batches {
-				seq := batch.FirstSeq
-				for payload, err := range compaction.Split(batch.Events) {
-					if err != nil {
-						yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: %w", threadID, batch.FirstSeq, err))
+			for _, row := range batches {
+				batch := batch{threadID, run.ID, row.FirstSeq, row.RecordedAt, row.EarlierUs, row.Events}
+				for event, err := range batch.all() {
+					if event.Seq < nextSeq && err == nil {
+						continue
+					}
+					if !yield(event, err) || err != nil {
 						return
 					}
-					if seq >= nextSeq {
-						event := Event{
-							Seq: seq, RunID: run.ID, Type: compaction.EventType(payload), RecordedAt: batch.RecordedAt, Payload: payload,
-						}
-						if len(batch.EarlierUs) > 0 { // joined from several
-							event.RecordedAt = event.RecordedAt.Add(-time.Duration(batch.EarlierUs[seq-batch.FirstSeq]) * time.Microsecond)
-						}
-						if !yield(event, nil) {
-							return
-						}
-					}
-					seq++
 				}
-				nextSeq = seq
+				nextSeq = row.FirstSeq + int64(row.N)
 			}
 			if len(batches) < page {
 				return
 			}
+		}
+	}
+}
+
+// batch is a row of the log: events of a run.
+type batch struct {
+	threadID, runID string
+	firstSeq        int64
+	recordedAt      time.Time
+	earlierUs       []int32
+	events          []byte
+}
+
+// all yields the events of the batch. Their payloads are parts of it.
+func (b *batch) all() iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		seq := b.firstSeq
+		for payload, err := range compaction.Split(b.events) {
+			if err != nil {
+				yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: %w", b.threadID, b.firstSeq, err))
+				return
+			}
+			event := Event{Seq: seq, RunID: b.runID, Type: compaction.EventType(payload), RecordedAt: b.recordedAt, Payload: payload}
+			if len(b.earlierUs) > 0 { // joined from several
+				event.RecordedAt = event.RecordedAt.Add(-time.Duration(b.earlierUs[seq-b.firstSeq]) * time.Microsecond)
+			}
+			if !yield(event, nil) {
+				return
+			}
+			seq++
 		}
 	}
 }

@@ -2,6 +2,8 @@ package pgagui
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,12 +23,18 @@ type Config struct {
 	// Scope is the tenant or user whose threads the Store works on. Threads of different scopes never meet, even when they
 	// have the same thread id. It is a name, not a protection: who may use which scope is the caller's to decide.
 	Scope string
+	// PollInterval is how often Follow asks for news of a run in progress while there is some; while there is none it asks less often,
+	// and for a thread without a run in progress much less. 20 ms when 0.
+	PollInterval time.Duration
+	// Logger gets a line when Follow cannot reach the database and when it can again. slog.Default() when nil.
+	Logger *slog.Logger
 }
 
 // Store reads and writes the threads of a scope. It is safe for concurrent use when its DB is (a pool is).
 type Store struct {
 	queries *db.Queries
 	scope   string
+	live    *hub // serves all followers; nil in a transaction
 }
 
 // New returns a Store on a database that has the schema agui. config may be nil. The pool stays the caller's to close.
@@ -34,7 +42,8 @@ func New(pool DB, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
 	}
-	return &Store{queries: db.New(pool), scope: config.Scope}
+	queries := db.New(pool)
+	return &Store{queries: queries, scope: config.Scope, live: newHub(queries, config)}
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or undone, together with the
@@ -42,6 +51,7 @@ func New(pool DB, config *Config) *Store {
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	inTx := *s
 	inTx.queries = s.queries.WithTx(tx)
+	inTx.live = nil
 	return &inTx
 }
 

@@ -23,7 +23,7 @@ select
     coalesce((answer).hint, '')::text as hint
 from agui.append_many(
     $1::text[], $2::text[], cast($3::text[] as json[]), $4::bigint[], $5::text[], $6::boolean[],
-    wait => false, durable => $7::boolean
+    $7::boolean, $8::boolean
 ) as answer
 `
 
@@ -34,6 +34,7 @@ type AppendManyParams struct {
 	AfterSeqs []int64
 	Scopes    []string
 	Parallel  []bool
+	Wait      bool
 	Durable   bool
 }
 
@@ -54,6 +55,7 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 		arg.AfterSeqs,
 		arg.Scopes,
 		arg.Parallel,
+		arg.Wait,
 		arg.Durable,
 	)
 	if err != nil {
@@ -137,7 +139,7 @@ select
     coalesce((news).run_id, '')::text as run_id,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '-infinity')::timestamptz as recorded_at,
+    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
     coalesce((news).earlier_us, '{}')::int[] as earlier_us,
     (news).events::json as events,
     coalesce((news).problem, '')::text as problem
@@ -248,19 +250,20 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int32
 
 const RunStatus = `-- name: RunStatus :one
 select
-    (status).run_id::text as run_id,
-    (status).status::text as status,
-    (status).first_seq::bigint as first_seq,
-    (status).last_seq::bigint as last_seq,
-    (status).started_at::timestamptz as started_at,
+    (item).run_id::text as run_id,
+    coalesce((item).parent_run_id, '')::text as parent_run_id,
+    (item).status::text as status,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).started_at::timestamptz as started_at,
     -- Go's zero time: not yet
-    coalesce((status).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (status).alive_at::timestamptz as alive_at,
-    (status).is_stale::boolean as is_stale,
-    coalesce((status).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
-    coalesce((status).stop_reason, '')::text as stop_reason,
-    coalesce((status).cut_off_reason, '')::text as cut_off_reason
-from agui.status($1::text, $2::text, $3::text) as status
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).alive_at::timestamptz as alive_at,
+    (item).is_stale::boolean as is_stale,
+    coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
+    coalesce((item).stop_reason, '')::text as stop_reason,
+    coalesce((item).cut_off_reason, '')::text as cut_off_reason
+from agui.status($1::text, $2::text, $3::text) as item
 `
 
 type RunStatusParams struct {
@@ -271,6 +274,7 @@ type RunStatusParams struct {
 
 type RunStatusRow struct {
 	RunID           string
+	ParentRunID     string
 	Status          string
 	FirstSeq        int64
 	LastSeq         int64
@@ -288,6 +292,7 @@ func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatus
 	var i RunStatusRow
 	err := row.Scan(
 		&i.RunID,
+		&i.ParentRunID,
 		&i.Status,
 		&i.FirstSeq,
 		&i.LastSeq,
@@ -299,6 +304,40 @@ func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatus
 		&i.StopReason,
 		&i.CutOffReason,
 	)
+	return i, err
+}
+
+const RunsInProgress = `-- name: RunsInProgress :one
+select
+    coalesce((
+        select batch.first_seq + batch.n - 1
+        from agui.batch
+        where batch.thread_key = agui.thread_key($1::text, $2::text)
+        order by batch.first_seq desc
+        limit 1
+    ), 0)::bigint as log_end,
+    array(
+        select run.run_id
+        from agui.run
+        where run.thread_key = agui.thread_key($1::text, $2::text) and run.status = 'running'
+    )::text[] as run_ids
+`
+
+type RunsInProgressParams struct {
+	Scope    string
+	ThreadID string
+}
+
+type RunsInProgressRow struct {
+	LogEnd int64
+	RunIds []string
+}
+
+// Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.
+func (q *Queries) RunsInProgress(ctx context.Context, arg RunsInProgressParams) (RunsInProgressRow, error) {
+	row := q.db.QueryRow(ctx, RunsInProgress, arg.Scope, arg.ThreadID)
+	var i RunsInProgressRow
+	err := row.Scan(&i.LogEnd, &i.RunIds)
 	return i, err
 }
 

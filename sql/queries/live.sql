@@ -8,7 +8,7 @@ select
     coalesce((answer).hint, '')::text as hint
 from agui.append_many(
     @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[], @scopes::text[], @parallel::boolean[],
-    wait => false, durable => @durable::boolean
+    @wait::boolean, @durable::boolean
 ) as answer;
 
 -- name: KeepAlive :many
@@ -26,7 +26,7 @@ select
     coalesce((news).run_id, '')::text as run_id,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '-infinity')::timestamptz as recorded_at,
+    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
     coalesce((news).earlier_us, '{}')::int[] as earlier_us,
     (news).events::json as events,
     coalesce((news).problem, '')::text as problem
@@ -42,19 +42,20 @@ from agui.poll(
 
 -- name: RunStatus :one
 select
-    (status).run_id::text as run_id,
-    (status).status::text as status,
-    (status).first_seq::bigint as first_seq,
-    (status).last_seq::bigint as last_seq,
-    (status).started_at::timestamptz as started_at,
+    (item).run_id::text as run_id,
+    coalesce((item).parent_run_id, '')::text as parent_run_id,
+    (item).status::text as status,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).started_at::timestamptz as started_at,
     -- Go's zero time: not yet
-    coalesce((status).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (status).alive_at::timestamptz as alive_at,
-    (status).is_stale::boolean as is_stale,
-    coalesce((status).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
-    coalesce((status).stop_reason, '')::text as stop_reason,
-    coalesce((status).cut_off_reason, '')::text as cut_off_reason
-from agui.status(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as status;
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).alive_at::timestamptz as alive_at,
+    (item).is_stale::boolean as is_stale,
+    coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
+    coalesce((item).stop_reason, '')::text as stop_reason,
+    coalesce((item).cut_off_reason, '')::text as cut_off_reason
+from agui.status(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as item;
 
 -- name: RequestStop :one
 select agui.request_stop(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(reason)::text, @scope::text)::int as runs;
@@ -66,3 +67,19 @@ from agui.stale_runs() as run;
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.
 select coalesce(agui.reap_run(@thread_key::uuid, @run_no::int), 0)::bigint as last_seq;
+
+-- name: RunsInProgress :one
+-- Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.
+select
+    coalesce((
+        select batch.first_seq + batch.n - 1
+        from agui.batch
+        where batch.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+        order by batch.first_seq desc
+        limit 1
+    ), 0)::bigint as log_end,
+    array(
+        select run.run_id
+        from agui.run
+        where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.status = 'running'
+    )::text[] as run_ids;

@@ -204,6 +204,7 @@ comment on type agui.run_signal is
 -- sql/types/run_status.sql
 create type agui.run_status as (
     run_id            text,
+    parent_run_id     text,
     status            text,
     first_seq         bigint,
     last_seq          bigint,
@@ -217,7 +218,7 @@ create type agui.run_status as (
 );
 
 comment on type agui.run_status is
-    'How a run is: running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
+    'A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
     'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
 
 -- sql/functions/append/append.sql
@@ -5578,6 +5579,11 @@ declare
     status agui.run_status;
 begin
     status.run_id := run.run_id;
+    status.parent_run_id := (
+        select parent.run_id
+        from agui.run as parent
+        where parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    );
     status.status := run.status;
     status.first_seq := run.first_seq;
     status.last_seq := run.last_seq;

@@ -10,6 +10,11 @@ declare
     status agui.run_status;
 begin
     status.run_id := run.run_id;
+    status.parent_run_id := (
+        select parent.run_id
+        from agui.run as parent
+        where parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    );
     status.status := run.status;
     status.first_seq := run.first_seq;
     status.last_seq := run.last_seq;

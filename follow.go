@@ -1,0 +1,285 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// Position is a place in a thread's log: that of the last event that a follower has seen.
+type Position struct {
+	// Seq is that event's; 0: before the first one.
+	Seq int64 `json:"seq"`
+	// RecordedAt is that event's. A log that was rewound is known by it, even when it has grown again since; zero: it is not looked at.
+	RecordedAt time.Time `json:"recordedAt,omitzero"`
+}
+
+// Position is where a follower goes on that has seen this event.
+func (e Event) Position() Position { return Position{e.Seq, e.RecordedAt} }
+
+// FollowOptions say what Follow yields. The zero value follows all runs of a thread from its first event on, and ends when none is in progress.
+type FollowOptions struct {
+	// RunID is the run to follow; empty: all runs of the thread, those on other branches too, in the order of their seqs.
+	RunID string
+	// After is the last event that the follower has seen: it goes on behind it. Restored.Seq is one, too.
+	After Position
+	// Stay waits for what does not exist yet: for the next run once none is in progress, for a thread or a run that has not begun. A run that
+	// is followed by its id still ends the iteration when it ends.
+	Stay bool
+	// History, when set, yields what has passed in short, as Replay does in this shape, in place of the events themselves: the lineage of the run that is followed (of
+	// the head, when none is named), and the run itself if it has ended. A run in progress comes event by event from its first one. Only the last of the
+	// short events has a seq, the one to go on from. After must be zero.
+	History compaction.Shape
+}
+
+// Follow yields the events of a thread or a run, those in the log and then those that come, each once and in order. It may be called while a run is in
+// progress, anywhere: in another process than the recorder's, on a standby, through PgBouncer in transaction mode.
+//
+// All followers of a Store (with those that InScope made of it) share one query for what is new. A follower whose caller is slow reads from the database
+// later on, and holds nobody up. While the database cannot be reached, followers wait for it.
+//
+// An error ends the iteration: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay; ErrLogRewound when the log has lost the event of the last
+// position (a crash without synchronous_commit, a failover): what was seen is then not what the log says; ErrThreadErased. The payloads are
+// shared with other followers and must not be changed.
+func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptions) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if s.live == nil {
+			yield(Event{}, errors.New("follow: a transaction sees no news; use a Store on a pool"))
+			return
+		}
+		f := &follower{
+			store: s, key: topicKey{s.scope, threadID}, options: options, position: options.After, yield: yield,
+		}
+		if err := f.follow(ctx); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// Wake says that a thread has news, so that they reach its followers at once and not only when the Store asks next. Nothing needs it; it is for those
+// who hear of news on another way. A Recorder of the same Store does it by itself.
+func (s *Store) Wake(threadID string) { s.live.wake(s.scope, threadID) }
+
+// follower is one iteration of Follow.
+type follower struct {
+	store    *Store
+	key      topicKey
+	options  FollowOptions
+	position Position // of the last event that was looked at
+	yield    func(Event, error) bool
+
+	// hasBegun says that the run that is followed exists.
+	hasBegun bool
+	// mayHaveEnded says that nothing more may be to come: the database has to be asked at the end of the log.
+	mayHaveEnded bool
+	// lastSeq is the last seq to look at, once it is known where the iteration ends.
+	lastSeq *int64
+	// isLeft says that the caller wants no more.
+	isLeft bool
+}
+
+func (f *follower) follow(ctx context.Context) error {
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	hub := f.store.live
+	topic := hub.join(f.key)
+	defer hub.leave(topic)
+	for !f.isLeft && (f.lastSeq == nil || f.position.Seq < *f.lastSeq) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		chunks, changed := hub.after(topic, f.position)
+		switch {
+		case chunks != nil:
+			f.pass(chunks)
+		case changed == nil: // the topic does not reach back to here
+			chunks, err := hub.read(ctx, f.key, f.position)
+			if err != nil {
+				return err
+			}
+			f.pass(chunks)
+			if f.isLeft || len(chunks) == maxBatchesPerPoll {
+				continue
+			}
+			running, err := f.findEnd(ctx)
+			if err != nil {
+				return err
+			}
+			hub.open(topic, f.position, running)
+		case f.mayHaveEnded:
+			if _, err := f.findEnd(ctx); err != nil {
+				return err
+			}
+		default:
+			if err := f.wait(ctx, changed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin finds where to begin, and yields what has passed when it shall be short.
+func (f *follower) begin(ctx context.Context) error {
+	f.mayHaveEnded = true
+	if f.options.RunID == "" && f.options.History == "" {
+		return nil
+	}
+	if f.options.History != "" && f.options.After.Seq != 0 {
+		return errors.New("follow: After and History exclude each other: who has seen a part of the log goes on from there")
+	}
+	progress, err := f.progress(ctx)
+	if err != nil {
+		return err
+	}
+	status, err := asked(ctx, func() (*RunStatus, error) { return f.store.Status(ctx, f.key.threadID, f.options.RunID) })
+	if f.options.Stay && (errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrUnknownRun)) {
+		// What was in the log before the run begins need not be looked at.
+		f.goTo(progress.LogEnd)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.hasBegun = true
+	if f.options.RunID != "" && status.Status != Running {
+		f.lastSeq = &status.LastSeq
+	}
+	if f.options.History != "" {
+		return f.shortHistory(ctx, status)
+	}
+	f.goTo(status.FirstSeq - 1)
+	return nil
+}
+
+// goTo passes over the events up to a seq.
+func (f *follower) goTo(seq int64) {
+	if f.position.Seq < seq {
+		f.position = Position{Seq: seq}
+	}
+}
+
+// shortHistory yields what the lineage of a run meant before it, or, once it has ended, with it.
+func (f *follower) shortHistory(ctx context.Context, status *RunStatus) error {
+	runID, lastSeq := status.RunID, status.LastSeq
+	if status.Status == Running {
+		runID, lastSeq = status.Parent, status.FirstSeq-1
+	}
+	if runID != "" {
+		events, err := asked(ctx, func() ([]json.RawMessage, error) {
+			return f.store.Replay(ctx, f.key.threadID, runID, f.options.History)
+		})
+		if err != nil {
+			return err
+		}
+		for i, payload := range events {
+			event := Event{RunID: runID, Type: compaction.EventType(payload), Payload: payload}
+			if i == len(events)-1 {
+				event.Seq = lastSeq
+			}
+			if f.isLeft = !f.yield(event, nil); f.isLeft {
+				return nil
+			}
+		}
+	}
+	f.goTo(lastSeq)
+	return nil
+}
+
+// pass yields what is new of the followed runs.
+func (f *follower) pass(chunks []chunk) {
+	for _, chunk := range chunks {
+		for _, event := range chunk.events {
+			if event.Seq <= f.position.Seq {
+				continue
+			}
+			f.position = event.Position()
+			if f.options.RunID != "" && event.RunID != f.options.RunID {
+				continue
+			}
+			f.hasBegun = true
+			if event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR" {
+				f.mayHaveEnded = true
+			}
+			if f.isLeft = !f.yield(event, nil); f.isLeft {
+				return
+			}
+		}
+	}
+}
+
+// findEnd asks which runs are in progress, and finds out whether the iteration has an end.
+func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
+	progress, err := f.progress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if progress.LogEnd < f.position.Seq {
+		// A standby that has less than the follower has seen elsewhere: it is asked again.
+		select {
+		case <-time.After(5 * f.store.live.interval):
+		case <-ctx.Done():
+		}
+		return progress.RunIds, nil
+	}
+	f.mayHaveEnded = false
+	switch {
+	case f.options.RunID != "":
+		if f.hasBegun && !slices.Contains(progress.RunIds, f.options.RunID) {
+			f.lastSeq = &progress.LogEnd
+		}
+	case f.options.Stay:
+	case progress.LogEnd == 0:
+		return nil, &Error{
+			Kind: ErrUnknownThread, Message: fmt.Sprintf("thread %q is unknown", f.key.threadID),
+			Hint: "A thread exists once a run of it has begun; Stay waits for that.",
+		}
+	case len(progress.RunIds) == 0:
+		f.lastSeq = &progress.LogEnd
+	}
+	return progress.RunIds, nil
+}
+
+// wait waits for news.
+func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
+	return asked(ctx, func() (db.RunsInProgressRow, error) {
+		return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
+	})
+}
+
+// asked asks the database again while it cannot be reached.
+func asked[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	answer, err := again(ctx, func(error) {}, ask)
+	return answer, refusal(err)
+}
+
+// cannotFollow says why a thread cannot be followed from a position, given the SQLSTATE of the problem.
+func cannotFollow(key topicKey, after Position, problem string) error {
+	switch kind := errorOfState[problem]; kind {
+	case ErrThreadErased:
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.threadID)}
+	default:
+		return &Error{
+			Kind:    kind,
+			Message: fmt.Sprintf("thread %q: its log was rewound: it ends before seq %d, or has another event there than was seen", key.threadID, after.Seq),
+			Hint:    "A crash without synchronous_commit, or a failover, took events back. Restore the thread and follow it from there.",
+		}
+	}
+}

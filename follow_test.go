@@ -1,0 +1,374 @@
+package pgagui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+)
+
+// follow collects what Follow yields until it ends.
+func follow(ctx context.Context, store *pgagui.Store, threadID string, options pgagui.FollowOptions) ([]pgagui.Event, error) {
+	var seen []pgagui.Event
+	for event, err := range store.Follow(ctx, threadID, options) {
+		if err != nil {
+			return seen, err
+		}
+		seen = append(seen, event)
+	}
+	return seen, nil
+}
+
+// wantSeqs checks that the seqs are first, first+1, … last.
+func wantSeqs(t testing.TB, what string, seen []pgagui.Event, first, last int64) {
+	t.Helper()
+	if len(seen) != int(last-first+1) {
+		t.Fatalf("%s: %d events, want those from %d to %d", what, len(seen), first, last)
+	}
+	for i, event := range seen {
+		if event.Seq != first+int64(i) {
+			t.Fatalf("%s: event %d has seq %d", what, i+1, event.Seq)
+		}
+	}
+}
+
+func TestFollowersSeeEveryEventOnceWhereverTheyBegin(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	others := pgagui.New(pool, &pgagui.Config{PollInterval: time.Millisecond}) // in another process: it hears nothing of the recorder
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 2 * time.Millisecond})
+	const tokens = 300
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	var group errgroup.Group
+	following := func(what string, store *pgagui.Store, options pgagui.FollowOptions) {
+		group.Go(func() error {
+			seen, err := follow(t.Context(), store, "t", options)
+			if err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			if len(seen) != tokens+2-int(options.After.Seq) {
+				return fmt.Errorf("%s: %d events", what, len(seen))
+			}
+			for i, event := range seen {
+				if event.Seq != options.After.Seq+int64(i)+1 || event.RunID != "r" || event.RecordedAt.IsZero() {
+					return fmt.Errorf("%s: event %d is %+v", what, i+1, event)
+				}
+			}
+			return nil
+		})
+	}
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	for n := range tokens {
+		mustRecord(t, recording, token(n))
+		if n%30 == 0 {
+			mustFlush(t, recording)
+			for _, process := range []*pgagui.Store{store, others} {
+				following(fmt.Sprint("thread, at ", n), process, pgagui.FollowOptions{})
+				following(fmt.Sprint("run, at ", n), process, pgagui.FollowOptions{RunID: "r"})
+				following(fmt.Sprint("from the middle, at ", n), process, pgagui.FollowOptions{After: pgagui.Position{Seq: int64(n)/2 + 1}})
+			}
+		}
+	}
+	mustRecord(t, recording, finished)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	following("after the end", store, pgagui.FollowOptions{})
+	following("the run after its end", others, pgagui.FollowOptions{RunID: "r"})
+	following("behind the end", others, pgagui.FollowOptions{After: pgagui.Position{Seq: tokens + 2}})
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	const calls = 60
+	large := `{"type":"CUSTOM","value":"` + strings.Repeat("x", 20_000) + `"}` // 60 of them are more than a topic keeps
+	mustAppend(t, store, "t", "r", events(started("r")))
+	slowBegan, go_on := make(chan struct{}), make(chan struct{})
+	var group errgroup.Group
+	group.Go(func() error {
+		var last int64
+		for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if err != nil {
+				return err
+			}
+			if event.Seq != last+1 {
+				return fmt.Errorf("the slow one got seq %d after %d", event.Seq, last)
+			}
+			if last = event.Seq; last == 2 {
+				close(slowBegan)
+				<-go_on
+			}
+		}
+		if last != calls+2 {
+			return fmt.Errorf("the slow one ended at seq %d", last)
+		}
+		return nil
+	})
+	mustAppend(t, store, "t", "r", events(large))
+	<-slowBegan
+	group.Go(func() error {
+		seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{})
+		close(go_on) // it got all while the slow one did nothing
+		if err == nil {
+			wantSeqs(t, "the other", seen, 1, calls+2)
+		}
+		return err
+	})
+	for range calls - 1 {
+		mustAppend(t, store, "t", "r", events(large))
+	}
+	mustAppend(t, store, "t", "r", events(finished))
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFollowerStaysForTheNextRun(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seen := make(chan pgagui.Event)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := func() (any, error) {
+			for event, err := range store.Follow(ctx, "t", pgagui.FollowOptions{Stay: true}) { // before the thread is there
+				if err != nil {
+					return nil, err
+				}
+				seen <- event
+			}
+			return nil, nil
+		}()
+		ended <- err
+	}()
+	for n := range 3 {
+		run := fmt.Sprint("r", n)
+		mustAppend(t, store, "t", run, events(started(run), finished))
+		for range 2 {
+			if event := <-seen; event.RunID != run {
+				t.Fatalf("event of %s while %s runs", event.RunID, run)
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestARunIsFollowedAmongOthers(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	var group errgroup.Group
+	waiting := func(run string, want ...string) {
+		group.Go(func() error {
+			seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: run, Stay: true})
+			if err != nil {
+				return err
+			}
+			got := make([]string, len(seen))
+			for i, event := range seen {
+				got[i] = string(event.Payload)
+			}
+			if strings.Join(got, "\n") != strings.Join(want, "\n") {
+				return fmt.Errorf("run %s: %s", run, got)
+			}
+			return nil
+		})
+	}
+	waiting("a", startedFrom("a", "root"), token(1), token(3), finished)
+	waiting("b", startedFrom("b", "root"), token(2), failed)
+	mustAppend(t, store, "t", "a", events(startedFrom("a", "root"), token(1)))
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root"), token(2)), pgagui.Parallel())
+	mustAppend(t, store, "t", "a", events(token(3), finished))
+	mustAppend(t, store, "t", "b", events(failed))
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	waiting("root", started("root"), finished)
+	waiting("a", startedFrom("a", "root"), token(1), token(3), finished)
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
+	var last int64
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = event.Seq
+		switch last {
+		case 4:
+			mustAppend(t, store, "t", "a", events(finished))
+		case 5:
+			mustAppend(t, store, "t", "b", events(token(1), finished))
+		}
+	}
+	if last != 7 {
+		t.Errorf("it ended at seq %d", last)
+	}
+}
+
+func TestFollowWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	for _, test := range []struct {
+		thread  string
+		options pgagui.FollowOptions
+		want    error
+	}{
+		{"nobody", pgagui.FollowOptions{}, pgagui.ErrUnknownThread},
+		{"nobody", pgagui.FollowOptions{RunID: "r"}, pgagui.ErrUnknownThread},
+		{"t", pgagui.FollowOptions{RunID: "x"}, pgagui.ErrUnknownRun},
+		{"t", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}}, pgagui.ErrLogRewound},
+		{"nobody", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}, Stay: true}, pgagui.ErrLogRewound},
+		{"t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1, RecordedAt: time.Now()}}, pgagui.ErrLogRewound},
+	} {
+		if seen, err := follow(t.Context(), store, test.thread, test.options); !errors.Is(err, test.want) || len(seen) > 0 {
+			t.Errorf("%s %+v: %d events, %v, want %v", test.thread, test.options, len(seen), err, test.want)
+		}
+	}
+	if _, err := store.Erase(t.Context(), "t", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1}}); !errors.Is(err, pgagui.ErrThreadErased) {
+		t.Error(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := follow(t.Context(), store.WithTx(tx), "t", pgagui.FollowOptions{}); err == nil {
+		t.Error("it follows in a transaction")
+	}
+}
+
+// A log that goes on otherwise than a follower has seen, as after a crash without synchronous_commit.
+func TestARewoundLogIsNoticed(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	rewind := func(behind int) {
+		t.Helper()
+		_, err := pool.Exec(t.Context(), fmt.Sprintf(`
+			set session_replication_role = replica;
+			delete from agui.batch where first_seq > %d;
+			reset session_replication_role`, behind))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", events(token(1)))
+	live := make(chan error, 1)
+	reached := make(chan struct{})
+	go func() {
+		var err error
+		for event, failure := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if err = failure; err == nil && event.Seq == 3 {
+				close(reached)
+			}
+		}
+		live <- err
+	}()
+	mustAppend(t, store, "t", "r", events(token(2)))
+	<-reached
+	var resume pgagui.Position
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resume = event.Position(); resume.Seq == 3 {
+			break
+		}
+	}
+	rewind(2)
+	if err := <-live; !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("the one that is live: %v", err)
+	}
+	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: resume}); !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("one that comes back: %v", err)
+	}
+	// Grown again: the seqs are there, but not the events.
+	mustAppend(t, store, "t", "r", events(token(3), token(4), finished))
+	for _, position := range []pgagui.Position{resume, {Seq: 9}} {
+		if seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: position}); !errors.Is(err, pgagui.ErrLogRewound) || len(seen) > 0 {
+			t.Errorf("one that comes back later, at %v: %d events, %v", position, len(seen), err)
+		}
+	}
+}
+
+func TestShortHistoryLeadsIntoTheRunInProgress(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "one", events(started("one"), `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"a"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"b"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`, finished))
+	mustAppend(t, store, "t", "two", events(started("two"), `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`, token(1)))
+	for _, shape := range []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape} {
+		for _, run := range []string{"", "two"} {
+			var all []string
+			var position pgagui.Position
+			for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{RunID: run, History: shape, Stay: true}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, string(event.Payload))
+				if position = event.Position(); position.Seq == 9 {
+					break
+				}
+			}
+			want, err := store.Replay(t.Context(), "t", "one", shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) != len(want)+3 || all[len(want)] != started("two") || all[len(want)+2] != token(1) {
+				t.Errorf("%s %s: %s", shape, run, strings.Join(all, "\n"))
+			}
+		}
+	}
+	mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
+	seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{History: compaction.SnapshotShape})
+	want, _ := store.Replay(t.Context(), "t", "two", compaction.SnapshotShape)
+	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 11 {
+		t.Errorf("%d events, %v", len(seen), err)
+	}
+}
+
+func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "r", events(started("r"), token(1), token(2)))
+	for range 20 {
+		for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{Stay: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event.Seq == 2 {
+				break
+			}
+		}
+	}
+}

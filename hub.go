@@ -1,0 +1,394 @@
+package pgagui
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// hub asks the database for news of all threads that a process follows, many in one query, and hands them to the followers.
+//
+// A followed thread is a topic: the last events of its log, and a signal that there are more. A follower has a seq of its own and takes from the topic
+// what lies behind it. One that is further back than the topic reaches reads from the database, for itself. So nobody waits for a slow follower,
+// and what is live joins on to what was read without a gap or a double: both are told apart by seq alone.
+type hub struct {
+	queries  *db.Queries
+	interval time.Duration
+	logger   *slog.Logger
+	readers  chan struct{} // bounds how many followers read from the database at once
+
+	mu     sync.Mutex // guards what follows, and all topics
+	topics map[topicKey]*topic
+	isRun  bool
+	woken  chan struct{} // a topic is due earlier than it was
+}
+
+type topicKey struct{ scope, threadID string }
+
+// topic is what the hub knows of a thread that is followed.
+type topic struct {
+	key       topicKey
+	followers int
+
+	// isOpen says that the hub asks for news. Before, the first follower reads up to the end of the log, to say where news begin.
+	isOpen bool
+	// end is the last event that the hub knows of.
+	end Position
+	// chunks are the events up to end, those behind begin.
+	chunks  []chunk
+	bytes   int
+	begin   int64
+	running map[string]bool // run ids
+	changed chan struct{}   // closed at the next change
+
+	due   time.Time
+	pause time.Duration
+}
+
+// chunk is a batch as followers get it.
+type chunk struct {
+	events []Event
+	bytes  int
+}
+
+const (
+	// maxTopicBytes is how much of a thread is kept for followers that are somewhat behind. The last chunk is kept in any case.
+	maxTopicBytes = 256 << 10
+	// maxTopicsPerPoll and maxBatchesPerPoll bound a query and its answer.
+	maxTopicsPerPoll  = 500
+	maxBatchesPerPoll = 100
+	// restShare of the time the hub does nothing, however many threads there are.
+	restShare = 0.8
+	// pollTimeout is after how long a query that is not answered is given up.
+	pollTimeout = 30 * time.Second
+	// maxReaders is how many followers read from the database at once.
+	maxReaders = 4
+)
+
+func newHub(queries *db.Queries, config *Config) *hub {
+	h := &hub{
+		queries: queries, interval: config.PollInterval, logger: config.Logger, readers: make(chan struct{}, maxReaders),
+		topics: map[topicKey]*topic{}, woken: make(chan struct{}, 1),
+	}
+	setDefault(&h.interval, 20*time.Millisecond)
+	if h.logger == nil {
+		h.logger = slog.Default()
+	}
+	return h
+}
+
+// join returns the topic of a thread for one more follower, which must leave it in the end.
+func (h *hub) join(key topicKey) *topic {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[key]
+	if t == nil {
+		t = &topic{key: key, changed: make(chan struct{})}
+		h.topics[key] = t
+	}
+	t.followers++
+	if !h.isRun {
+		h.isRun = true
+		go h.run() // ends when nobody follows any more
+	}
+	return t
+}
+
+func (h *hub) leave(t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.followers--; t.followers == 0 {
+		delete(h.topics, t.key)
+		h.wakeUp()
+	}
+}
+
+// open has the hub ask for news of a topic, behind the event to which a follower has read when it found no more.
+func (h *hub) open(t *topic, end Position, running []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.isOpen {
+		return
+	}
+	t.isOpen, t.end, t.begin, t.running = true, end, end.Seq, map[string]bool{}
+	for _, runID := range running {
+		t.running[runID] = true
+	}
+	t.pause, t.due = h.interval, time.Now()
+	h.wakeUp()
+}
+
+// wake has the hub ask for news of a thread at once, if it is followed.
+func (h *hub) wake(scope, threadID string) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[topicKey{scope, threadID}]; t != nil && t.isOpen {
+		t.due = time.Time{}
+		h.wakeUp()
+	}
+}
+
+func (h *hub) wakeUp() {
+	select {
+	case h.woken <- struct{}{}:
+	default:
+	}
+}
+
+// after returns the events of a topic behind a position. Without any it returns the signal that there is more; and without that either, the
+// follower has to read from the database.
+func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !t.isOpen || position.Seq < t.begin || t.contradicts(position) {
+		return nil, nil
+	}
+	if position.Seq >= t.end.Seq {
+		return nil, t.changed
+	}
+	first, found := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
+		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
+	})
+	if found { // the last one that the follower has seen
+		first++
+	}
+	return slices.Clone(t.chunks[first:]), nil
+}
+
+// contradicts reports whether the topic has another event where the follower has been.
+func (t *topic) contradicts(position Position) bool {
+	if position.RecordedAt.IsZero() {
+		return false
+	}
+	i, _ := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
+		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
+	})
+	if i == len(t.chunks) || t.chunks[i].events[0].Seq > position.Seq {
+		return false
+	}
+	event := t.chunks[i].events[position.Seq-t.chunks[i].events[0].Seq]
+	return !event.RecordedAt.Equal(position.RecordedAt)
+}
+
+// run polls until nobody follows any more.
+func (h *hub) run() {
+	var failing time.Time // since when
+	backoff := h.interval
+	for {
+		due, wait := h.dueTopics()
+		if due == nil {
+			if wait < 0 {
+				return
+			}
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-h.woken:
+				timer.Stop()
+			}
+			continue
+		}
+		begin := time.Now()
+		err := h.poll(due)
+		took := time.Since(begin)
+		switch {
+		case err == nil && !failing.IsZero():
+			h.logger.Info("pgagui: followers get news again", "after", time.Since(failing))
+			failing, backoff = time.Time{}, h.interval
+		case err != nil && isPassing(err):
+			if failing.IsZero() {
+				failing = time.Now()
+				h.logger.Warn("pgagui: followers get no news, the database is asked again and again", "error", err)
+			}
+			backoff = min(2*backoff, 2*time.Second)
+			time.Sleep(backoff)
+		case err != nil:
+			// The followers ask for themselves, and are told.
+			for _, t := range due {
+				h.reset(t)
+			}
+		}
+		// With very many threads, or a slow server, news come later, but the server has time for others.
+		time.Sleep(max(h.interval/4, time.Duration(float64(took)*restShare/(1-restShare))))
+	}
+}
+
+// dueTopics returns the topics to ask for; if there is none, how long nothing is to be done: -1: ever.
+func (h *hub) dueTopics() (due []*topic, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.topics) == 0 {
+		h.isRun = false
+		return nil, -1
+	}
+	now := time.Now()
+	wait = time.Hour
+	for _, t := range h.topics {
+		if !t.isOpen {
+			continue
+		}
+		left := t.due.Sub(now)
+		if left <= h.interval/4 { // together with those that are due now
+			due = append(due, t)
+		} else {
+			wait = min(wait, left)
+		}
+	}
+	return due, wait
+}
+
+// poll asks for the news of topics.
+func (h *hub) poll(topics []*topic) error {
+	for part := range slices.Chunk(topics, maxTopicsPerPoll) {
+		var params db.PollParams
+		h.mu.Lock()
+		for _, t := range part {
+			params.ThreadIds = append(params.ThreadIds, t.key.threadID)
+			params.Scopes = append(params.Scopes, t.key.scope)
+			params.AfterSeqs = append(params.AfterSeqs, t.end.Seq)
+			params.AfterTimes = append(params.AfterTimes, t.end.RecordedAt)
+		}
+		h.mu.Unlock()
+		params.MaxBatches = maxBatchesPerPoll
+		ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+		rows, err := h.queries.Poll(ctx, params)
+		cancel()
+		if err != nil {
+			return err
+		}
+		h.take(part, rows)
+	}
+	return nil
+}
+
+// take hands the answer of a poll to the topics that were asked for.
+func (h *hub) take(asked []*topic, rows []db.PollRow) {
+	news := make([][]chunk, len(asked))
+	problems := make([]bool, len(asked))
+	for _, row := range rows {
+		i := row.ThreadNo - 1
+		events, err := eventsOf(asked[i].key.threadID, row)
+		if err != nil || row.Problem != "" {
+			problems[i] = true
+			continue
+		}
+		news[i] = append(news[i], chunk{events, len(row.Events)})
+	}
+	for i, t := range asked {
+		if problems[i] {
+			h.reset(t)
+		} else {
+			h.extend(t, news[i])
+		}
+	}
+}
+
+// extend adds news to a topic, and says when to ask again.
+func (h *hub) extend(t *topic, news []chunk) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if len(news) == 0 {
+		// A run in progress may go on at any moment; a thread without one waits for a person.
+		longest := 2 * h.interval
+		if len(t.running) == 0 {
+			longest = 20 * h.interval
+		}
+		t.pause = min(t.pause*5/4, longest)
+		t.due = now.Add(t.pause)
+		return
+	}
+	for _, c := range news {
+		for _, event := range c.events {
+			switch event.Type {
+			case "RUN_FINISHED", "RUN_ERROR":
+				delete(t.running, event.RunID)
+			case "RUN_STARTED":
+				t.running[event.RunID] = true
+			}
+			t.end = event.Position()
+		}
+		t.bytes += c.bytes
+	}
+	t.chunks = append(t.chunks, news...)
+	drop := 0
+	for ; drop < len(t.chunks)-1 && t.bytes > maxTopicBytes; drop++ {
+		t.bytes -= t.chunks[drop].bytes
+		t.begin = t.chunks[drop].events[len(t.chunks[drop].events)-1].Seq
+	}
+	t.chunks = slices.Delete(t.chunks, 0, drop)
+	t.signal()
+	t.pause = h.interval
+	t.due = now.Add(t.pause)
+	if len(news) == maxBatchesPerPoll { // there is more
+		t.due = now
+	}
+}
+
+// reset closes a topic that cannot go on, so that its followers ask the database and are told why.
+func (h *hub) reset(t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.isOpen, t.chunks, t.bytes = false, nil, 0
+	t.signal()
+}
+
+func (t *topic) signal() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// read asks the database for the news of one thread behind a position, for a follower that is further back than its topic, at most
+// maxBatchesPerPoll batches.
+func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, error) {
+	select {
+	case h.readers <- struct{}{}:
+		defer func() { <-h.readers }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	params := db.PollParams{
+		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
+		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: maxBatchesPerPoll,
+	}
+	rows, err := again(ctx, func(error) {}, func() ([]db.PollRow, error) {
+		timed, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
+		return h.queries.Poll(timed, params)
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	var chunks []chunk
+	for _, row := range rows {
+		if row.Problem != "" {
+			return nil, cannotFollow(key, after, row.Problem)
+		}
+		events, err := eventsOf(key.threadID, row)
+		if err != nil {
+			return nil, err
+		}
+		chunks = append(chunks, chunk{events, len(row.Events)})
+	}
+	return chunks, nil
+}
+
+func eventsOf(threadID string, row db.PollRow) ([]Event, error) {
+	batch := batch{threadID, row.RunID, row.FirstSeq, row.RecordedAt, row.EarlierUs, row.Events}
+	events := make([]Event, 0, row.N)
+	for event, err := range batch.all() {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, event)
+	}
+	return events, nil
+}

@@ -1,0 +1,476 @@
+package pgagui_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func newRecorder(t testing.TB, store *pgagui.Store, config *pgagui.RecorderConfig) *pgagui.Recorder {
+	t.Helper()
+	recorder := store.NewRecorder(config)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := recorder.Close(ctx); err != nil && !t.Failed() {
+			t.Error("close the recorder:", err)
+		}
+	})
+	return recorder
+}
+
+func mustRecord(t testing.TB, recording *pgagui.Recording, raw ...string) {
+	t.Helper()
+	if err := recording.Record(t.Context(), events(raw...)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustFlush(t testing.TB, recording *pgagui.Recording) {
+	t.Helper()
+	if err := recording.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunsThatAreRecordedAtOnceShareCommits(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 10 * time.Millisecond})
+	const runs, tokens = 100, 40
+	var group errgroup.Group
+	for n := range runs {
+		group.Go(func() error {
+			recording := recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{})
+			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+				return err
+			}
+			for i := range tokens {
+				if err := recording.Record(t.Context(), events(token(i))...); err != nil {
+					return err
+				}
+				if i%10 == 0 {
+					if err := recording.Flush(t.Context()); err != nil {
+						return err
+					}
+				}
+			}
+			if err := recording.Record(t.Context(), events(finished)...); err != nil {
+				return err
+			}
+			return recording.Close(t.Context())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range runs {
+		got := payloads(t, store, fmt.Sprint("t", n), "r")
+		if len(got) != tokens+2 {
+			t.Fatalf("thread %d has %d events", n, len(got))
+		}
+		for i := range tokens {
+			if got[i+1] != token(i) {
+				t.Fatalf("thread %d: event %d is %s", n, i+1, got[i+1])
+			}
+		}
+	}
+	stats := recorder.Stats()
+	if stats.Events != runs*(tokens+2) || stats.Commits >= stats.Batches {
+		t.Errorf("%+v: %d events were recorded", stats, runs*(tokens+2))
+	}
+	mustVerify(t, store, "t0")
+}
+
+func TestFlushMeansThatAllIsStored(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Hour}) // so only Flush has it sent
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"), token(1))
+	mustFlush(t, recording)
+	if got := payloads(t, store, "t", "r"); len(got) != 2 || recording.Seq() != 2 {
+		t.Errorf("the log has %d events, seq is %d", len(got), recording.Seq())
+	}
+	mustFlush(t, recording) // nothing to do
+	for n := range 1000 {
+		mustRecord(t, recording, token(n))
+	}
+	mustRecord(t, recording, finished)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := payloads(t, store, "t", "r"); len(got) != 1003 {
+		t.Errorf("the log has %d events", len(got))
+	}
+	if err := recording.Record(t.Context(), events(token(1))...); !errors.Is(err, pgagui.ErrClosed) {
+		t.Errorf("record after close: %v", err)
+	}
+	if err := recording.Close(t.Context()); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
+
+func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, nil)
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1))
+	if err := recording.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := payloads(t, store, "t", "r")
+	if len(got) != 5 || got[3] != `{"type":"TEXT_MESSAGE_END","messageId":"m"}` || !strings.Contains(got[4], "its recording was closed") {
+		t.Errorf("the log has %s", strings.Join(got, "\n"))
+	}
+	if recording.Context().Err() == nil {
+		t.Error("its context has not ended")
+	}
+
+	// One that was never begun leaves nothing.
+	if err := recorder.Begin(t.Context(), "nothing", "r", pgagui.RecordOptions{}).Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := store.Head(t.Context(), "nothing"); !errors.Is(err, pgagui.ErrUnknownThread) {
+		t.Error(err)
+	}
+}
+
+func TestARunIsHandedOverToAnotherRecorder(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	first := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, first, started("r"), token(1))
+	if err := first.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status, err := store.Status(t.Context(), "t", "")
+	if err != nil || status.Status != pgagui.Running || status.LastSeq != 2 {
+		t.Fatalf("%+v, %v", status, err)
+	}
+	second := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{AfterSeq: status.LastSeq})
+	mustRecord(t, second, token(2), finished)
+	if err := second.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := payloads(t, store, "t", "r"); len(got) != 4 {
+		t.Errorf("the log has %d events", len(got))
+	}
+}
+
+func TestWhatIsRefusedEndsOnlyItsOwnRecording(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 50 * time.Millisecond})
+	mustAppend(t, store, "busy", "other", events(started("other")))
+	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`
+	cases := []struct {
+		thread string
+		events []string
+		want   error
+	}{
+		{"busy", []string{started("r")}, pgagui.ErrRunInProgress},
+		{"unknown", []string{token(1)}, pgagui.ErrUnknownRun},
+		{"named otherwise", []string{started("x")}, pgagui.ErrRunIDInUse},
+		{"no type", []string{started("r"), `{"no":"type"}`}, pgagui.ErrInvalidEvents},
+		{"too deep", []string{started("r"), deep}, pgagui.ErrLimitExceeded},
+		{"nul in the id\x00", []string{started("r")}, pgagui.ErrInvalidEvents},
+		{"good", []string{started("r"), token(1)}, nil},
+		{"good too", []string{started("r"), token(1)}, nil},
+	}
+	recordings := make([]*pgagui.Recording, len(cases))
+	for i, test := range cases { // all of them in one call
+		recordings[i] = recorder.Begin(t.Context(), test.thread, "r", pgagui.RecordOptions{})
+		mustRecord(t, recordings[i], test.events...)
+	}
+	for i, test := range cases {
+		recording := recordings[i]
+		if err := recording.Flush(t.Context()); !errors.Is(err, test.want) {
+			t.Errorf("%s: flush: %v, want %v", test.thread, err, test.want)
+		}
+		if test.want == nil {
+			if recording.Seq() != 2 || recording.Context().Err() != nil {
+				t.Errorf("%s: seq %d, %v", test.thread, recording.Seq(), recording.Context().Err())
+			}
+			mustRecord(t, recording, finished)
+		} else {
+			if err := recording.Record(t.Context(), events(token(2))...); !errors.Is(err, test.want) {
+				t.Errorf("%s: record: %v, want %v", test.thread, err, test.want)
+			}
+			if cause := context.Cause(recording.Context()); !errors.Is(cause, test.want) {
+				t.Errorf("%s: its context ended by %v", test.thread, cause)
+			}
+		}
+		if err := recording.Close(t.Context()); !errors.Is(err, test.want) {
+			t.Errorf("%s: close: %v, want %v", test.thread, err, test.want)
+		}
+	}
+	if got := payloads(t, store, "busy", ""); len(got) != 1 {
+		t.Errorf("the run of another writer has %d events", len(got))
+	}
+}
+
+func TestRecordRefusesWhatIsNoEventAtOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recording := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	for _, bad := range []string{``, `{`, `{"type":"A"} {}`, `[]`, `"text"`, "{\"type\":\"\xff\"}", "{\"type\":\"A\x00\"}"} {
+		if err := recording.Record(t.Context(), events(token(1), bad)...); !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.Contains(err.Error(), "event 2 of those to record") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	mustRecord(t, recording, "\n {\"type\":\"CUSTOM\", \"value\":\"\\u0000\\ud800\"} ", finished)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := payloads(t, store, "t", "r"); len(got) != 3 || got[1] != `{"type":"CUSTOM", "value":"\u0000\ud800"}` {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+// A thread that another transaction writes to keeps only its own run waiting.
+func TestAThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	recorder := newRecorder(t, store, nil)
+	locked := recorder.Begin(t.Context(), "locked", "r", pgagui.RecordOptions{})
+	free := recorder.Begin(t.Context(), "free", "r", pgagui.RecordOptions{})
+	mustRecord(t, locked, started("r"))
+	mustFlush(t, locked)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 'locked')))`); err != nil {
+		t.Fatal(err)
+	}
+	mustRecord(t, locked, token(1))
+	mustRecord(t, free, started("r"))
+	mustFlush(t, free)
+	for n := range 3 {
+		mustRecord(t, locked, token(n+2))
+		mustRecord(t, free, token(n))
+		mustFlush(t, free)
+	}
+	if locked.Seq() != 1 {
+		t.Errorf("the run of the locked thread is at seq %d", locked.Seq())
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustRecord(t, locked, finished)
+	mustFlush(t, locked)
+	if got := payloads(t, store, "locked", "r"); len(got) != 6 || got[1] != token(1) || got[4] != token(4) {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+// While the database does not take events, an agent is slowed down and memory stays bounded.
+func TestBackPressure(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{MaxBufferBytes: 1000})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 't')))`); err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for ; ; taken++ {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := recording.Record(ctx, json.RawMessage(token(taken)))
+		cancel()
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no more are taken") {
+				t.Fatal(err)
+			}
+			break
+		}
+		if taken*len(token(0)) > 2000 {
+			t.Fatal("it takes more than it may keep")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := recording.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "are not stored") {
+		t.Errorf("flush: %v", err)
+	}
+	if err := recording.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("close: %v", err)
+	}
+	tx.Rollback(t.Context())
+	mustFlush(t, recording)
+	if recording.Seq() != int64(1+taken) {
+		t.Errorf("seq %d, %d were taken", recording.Seq(), taken)
+	}
+	if err := recording.Close(t.Context()); err != nil { // the second time it can
+		t.Error(err)
+	}
+}
+
+func TestAStopRequestReachesTheRecorder(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	if n, err := store.RequestStop(t.Context(), "t", "", "the user pressed stop"); n != 1 || err != nil {
+		t.Fatalf("%d runs, %v", n, err)
+	}
+	<-recording.Context().Done()
+	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrStopRequested) || !strings.HasSuffix(cause.Error(), "the user pressed stop") {
+		t.Errorf("it ended by %v", cause)
+	}
+	// The agent has the last word.
+	mustRecord(t, recording, `{"type":"RUN_ERROR","message":"stopped"}`)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status, err := store.Status(t.Context(), "t", "r")
+	if err != nil || status.Status != pgagui.Failed || status.StopReason != "the user pressed stop" || status.CutOffReason != "" {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if n, err := store.RequestStop(t.Context(), "t", "", ""); n != 0 || err != nil {
+		t.Errorf("a run that has ended: %d, %v", n, err)
+	}
+}
+
+func TestAnIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url+withLease("300ms"))
+	store := pgagui.New(pool, nil)
+	idle := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "idle", "r", pgagui.RecordOptions{})
+	silent := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour}).Begin(t.Context(), "silent", "r", pgagui.RecordOptions{})
+	for _, recording := range []*pgagui.Recording{idle, silent} {
+		mustRecord(t, recording, started("r"))
+		mustFlush(t, recording)
+	}
+	for {
+		status, err := store.Status(t.Context(), "silent", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status.Stale {
+			break
+		}
+	}
+	if _, err := pool.Exec(t.Context(), `call agui.reap()`); err != nil {
+		t.Fatal(err)
+	}
+	mustRecord(t, silent, token(1))
+	if err := silent.Flush(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Errorf("the silent writer comes back late: %v", err)
+	}
+	if err := silent.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Errorf("close: %v", err)
+	}
+	mustRecord(t, idle, finished)
+	if err := idle.Close(t.Context()); err != nil {
+		t.Errorf("the idle one: %v", err)
+	}
+}
+
+func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recording := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	if _, err := store.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+		t.Fatal(err)
+	}
+	<-recording.Context().Done()
+	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrRunCutOff) || !strings.Contains(cause.Error(), "we thought it gone") {
+		t.Errorf("it ended by %v", cause)
+	}
+	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Error(err)
+	}
+}
+
+func TestAClosedRecorderHasStoredAll(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := store.NewRecorder(nil)
+	for n := range 20 {
+		mustRecord(t, recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{}), started("r"), token(n))
+	}
+	if err := recorder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		if got := payloads(t, store, fmt.Sprint("t", n), "r"); len(got) != 3 || got[1] != token(n) {
+			t.Errorf("thread %d has %s", n, got)
+		}
+	}
+	if err := recorder.Begin(t.Context(), "t", "late", pgagui.RecordOptions{}).Record(t.Context(), events(started("late"))...); !errors.Is(err, pgagui.ErrClosed) {
+		t.Errorf("a recording that begins late: %v", err)
+	}
+	if err := recorder.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDurabilityIsTheRecorders(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	// A trigger sees how the transaction will be committed.
+	_, err := pool.Exec(t.Context(), `
+		create table seen (setting text);
+		create function see() returns trigger language plpgsql as $$
+		begin insert into public.seen values (current_setting('synchronous_commit')); return null; end $$;
+		create trigger see after insert on agui.batch for each statement execute function see()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for durability, want := range map[pgagui.Durability]string{pgagui.Durable: "on", pgagui.Relaxed: "off"} {
+		recording := newRecorder(t, store, &pgagui.RecorderConfig{Durability: durability}).Begin(t.Context(), fmt.Sprint("t", durability), "r", pgagui.RecordOptions{})
+		if _, err := pool.Exec(t.Context(), `truncate seen`); err != nil {
+			t.Fatal(err)
+		}
+		mustRecord(t, recording, started("r"))
+		mustFlush(t, recording)
+		mustRecord(t, recording, token(1))
+		mustFlush(t, recording)
+		var got string
+		if err := pool.QueryRow(t.Context(), `select string_agg(distinct setting, ',') from seen`).Scan(&got); err != nil || got != want {
+			t.Errorf("durability %d commits with synchronous_commit = %s (%v), want %s", durability, got, err, want)
+		}
+		mustRecord(t, recording, finished)
+	}
+}
+
+func TestStatsCountEventsOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, nil)
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	mustRecord(t, recording, token(1), token(2))
+	mustFlush(t, recording)
+	if got, want := recorder.Stats(), (pgagui.RecorderStats{Commits: 2, Batches: 2, Events: 3}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	mustRecord(t, recording, finished)
+}
