@@ -28,19 +28,20 @@ import (
 
 const (
 	superuser    = "postgres"
+	host         = "127.0.0.1"
 	startTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 )
 
 // Options say what server to run. The zero value is good for a demo.
 type Options struct {
-	// Settings go into postgresql.conf, for instance "fsync": "off".
+	// Settings go into postgresql.conf, for instance "fsync": "off". A standby has its primary's too.
 	Settings map[string]string
 	// Log gets what the server and initdb print; nil drops it.
 	Log io.Writer
 	// Folder is where the server's own folder is made; empty means the system's folder for temporary files.
 	Folder string
-	// Major is the PostgreSQL major version to run; 0 means the newest that this machine has.
+	// Major is the PostgreSQL major version to run; 0 means the newest that this machine has. A standby has its primary's.
 	Major int
 }
 
@@ -67,32 +68,33 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only from here on, for fetching programs takes as long as the network does.
+	cluster := &Cluster{programs: programs, account: account, password: rand.Text(), log: options.Log}
+	return cluster.begin(ctx, options, cluster.create)
+}
+
+// begin makes the folder, the data in it by makeData, and starts the server.
+func (c *Cluster) begin(ctx context.Context, options Options, makeData func(context.Context) error) (*Cluster, error) {
+	// The time for fetching programs is not counted: it is as long as the network needs.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	folder, err := makeFolder(options.Folder, account)
-	if err != nil {
+	var err error
+	if c.folder, err = makeFolder(options.Folder, c.account); err != nil {
 		return nil, err
 	}
-	watchdog, err := startWatchdog(folder)
+	if c.watchdog, err = startWatchdog(c.folder); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.folder))
+	}
+	err = makeData(ctx)
+	if err == nil {
+		err = c.configure(options.Settings)
+	}
+	if err == nil {
+		err = c.startOnFreePort(ctx)
+	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+		return nil, errors.Join(err, c.Stop())
 	}
-	cluster := &Cluster{
-		programs: programs,
-		account:  account,
-		folder:   folder,
-		password: rand.Text(),
-		log:      options.Log,
-		watchdog: watchdog,
-	}
-	if err := cluster.create(ctx, options.Settings); err != nil {
-		return nil, errors.Join(err, cluster.Stop())
-	}
-	if err := cluster.startOnFreePort(ctx); err != nil {
-		return nil, errors.Join(err, cluster.Stop())
-	}
-	return cluster, nil
+	return c, nil
 }
 
 // URL is the address of a database of the cluster, for its superuser. The database "postgres" exists from the start.
@@ -100,7 +102,7 @@ func (c *Cluster) URL(database string) string {
 	address := url.URL{
 		Scheme:   "postgres",
 		User:     url.UserPassword(superuser, c.password),
-		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)),
+		Host:     net.JoinHostPort(host, strconv.Itoa(c.port)),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}
@@ -134,8 +136,8 @@ func (c *Cluster) dataFolder() string {
 	return filepath.Join(c.folder, "data")
 }
 
-// create runs initdb and writes the settings.
-func (c *Cluster) create(ctx context.Context, settings map[string]string) error {
+// create runs initdb.
+func (c *Cluster) create(ctx context.Context) error {
 	passwordFile := filepath.Join(c.folder, "password")
 	if err := os.WriteFile(passwordFile, []byte(c.password), 0o600); err != nil {
 		return fmt.Errorf("hand the password to initdb: %w", err)
@@ -154,10 +156,11 @@ func (c *Cluster) create(ctx context.Context, settings map[string]string) error 
 	if err := initdb.Run(); err != nil {
 		return fmt.Errorf("create a PostgreSQL cluster with %s: %w: %s", initdb.Path, err, output.reason())
 	}
-	if err := os.Remove(passwordFile); err != nil {
-		return err
-	}
+	return os.Remove(passwordFile)
+}
 
+// configure adds settings to postgresql.conf, where a later line wins over an earlier one.
+func (c *Cluster) configure(settings map[string]string) error {
 	configuration, err := os.OpenFile(filepath.Join(c.dataFolder(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -187,7 +190,7 @@ func (c *Cluster) startOnFreePort(ctx context.Context) error {
 }
 
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("find a free port for PostgreSQL: %w", err)
 	}
@@ -207,7 +210,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	output := &tail{}
 	// The server must not end with ctx, which bounds the start alone.
 	command := c.command(context.WithoutCancel(ctx), "postgres", output,
-		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+host, "-c", "unix_socket_directories=")
 	command.WaitDelay = stopTimeout // processes of the server that outlive it must not keep Wait from returning
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
