@@ -24,11 +24,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/daemon"
 )
 
 const (
 	superuser    = "postgres"
-	host         = "127.0.0.1"
 	startTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 )
@@ -48,19 +49,19 @@ type Options struct {
 // Cluster is a private server. Its methods must not be called at the same time.
 type Cluster struct {
 	programs programs
-	account  *account // runs the server; nil: the current user
-	folder   string   // all that the server writes; gone after Stop
+	account  *daemon.Account // runs the server; nil: the current user
+	folder   string          // all that the server writes; gone after Stop
 	password string
 	port     int
 	log      io.Writer
-	watchdog *watchdog
+	watchdog *daemon.Watchdog
 	server   *server // nil while the server is down
 }
 
 // Start makes a new cluster and starts its server, which is ready for connections when Start returns. ctx bounds the
 // start alone.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	account, err := serverAccount()
+	account, err := daemon.ServerAccount()
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +79,10 @@ func (c *Cluster) begin(ctx context.Context, options Options, makeData func(cont
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
-	if c.folder, err = makeFolder(options.Folder, c.account); err != nil {
+	if c.folder, err = c.account.MakeFolder(options.Folder); err != nil {
 		return nil, err
 	}
-	if c.watchdog, err = startWatchdog(c.folder); err != nil {
+	if c.watchdog, err = daemon.StartWatchdog(c.folder, filepath.Join(c.dataFolder(), "postmaster.pid")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.folder))
 	}
 	err = makeData(ctx)
@@ -102,7 +103,7 @@ func (c *Cluster) URL(database string) string {
 	address := url.URL{
 		Scheme:   "postgres",
 		User:     url.UserPassword(superuser, c.password),
-		Host:     net.JoinHostPort(host, strconv.Itoa(c.port)),
+		Host:     net.JoinHostPort(daemon.Host, strconv.Itoa(c.port)),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}
@@ -112,7 +113,7 @@ func (c *Cluster) URL(database string) string {
 // Stop disconnects the clients, shuts the server down and removes all its data.
 func (c *Cluster) Stop() error {
 	err := c.shutDown(syscall.SIGINT)
-	return errors.Join(err, os.RemoveAll(c.folder), c.watchdog.dismiss())
+	return errors.Join(err, os.RemoveAll(c.folder), c.watchdog.Dismiss())
 }
 
 // Kill ends the server as a crash of it would: no checkpoint, and what it had not written is lost. The data stays for
@@ -142,7 +143,7 @@ func (c *Cluster) create(ctx context.Context) error {
 	if err := os.WriteFile(passwordFile, []byte(c.password), 0o600); err != nil {
 		return fmt.Errorf("hand the password to initdb: %w", err)
 	}
-	if err := c.account.own(passwordFile); err != nil {
+	if err := c.account.Own(passwordFile); err != nil {
 		return err
 	}
 	locale := "C.UTF-8"
@@ -179,7 +180,7 @@ func (c *Cluster) startOnFreePort(ctx context.Context) error {
 	const attempts = 5
 	var err error
 	for range attempts {
-		if c.port, err = freePort(); err != nil {
+		if c.port, err = daemon.FreePort(); err != nil {
 			return err
 		}
 		if err = c.start(ctx); !errors.Is(err, errPortTaken) {
@@ -187,14 +188,6 @@ func (c *Cluster) startOnFreePort(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port for PostgreSQL: %w", err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 // server is one life of the server process.
@@ -210,7 +203,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	output := &tail{}
 	// The server must not end with ctx, which bounds the start alone.
 	command := c.command(context.WithoutCancel(ctx), "postgres", output,
-		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+host, "-c", "unix_socket_directories=")
+		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
 	command.WaitDelay = stopTimeout // processes of the server that outlive it must not keep Wait from returning
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
@@ -276,6 +269,6 @@ func (c *Cluster) command(ctx context.Context, program string, output *tail, arg
 		sink = io.MultiWriter(c.log, output)
 	}
 	command.Stdout, command.Stderr = sink, sink
-	detach(command, c.account)
+	c.account.Detach(command)
 	return command
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+
+	"github.com/pgagui/pgagui/internal/daemon"
 )
 
 // fetchable are the versions that can be fetched, by major version.
@@ -62,7 +64,7 @@ func fetchPrograms(ctx context.Context, major int) (programs, error) {
 // unpack downloads a version and unpacks it into a folder. The library has no call for that alone: it unpacks when it
 // starts a server. That start may fail (it does as root) once the programs are there.
 func unpack(version embeddedpostgres.PostgresVersion, work, folder string) error {
-	port, err := freePort()
+	port, err := daemon.FreePort()
 	if err != nil {
 		return err
 	}

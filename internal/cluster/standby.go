@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/daemon"
 )
 
 // Standby makes a hot standby of the cluster: a copy that streams the primary's changes and takes queries that only read.
@@ -54,7 +56,7 @@ func (c *Cluster) copyFrom(ctx context.Context, primary *Cluster) error {
 	}
 	output := &tail{}
 	backup := c.command(ctx, program, output,
-		"--host="+host, "--port="+strconv.Itoa(primary.port), "--username="+superuser, "--no-password",
+		"--host="+daemon.Host, "--port="+strconv.Itoa(primary.port), "--username="+superuser, "--no-password",
 		"--pgdata="+c.dataFolder(), "--checkpoint=fast", "--no-sync")
 	backup.Env = append(backup.Env, "PGPASSWORD="+primary.password)
 	if err := backup.Run(); err != nil {
@@ -64,7 +66,7 @@ func (c *Cluster) copyFrom(ctx context.Context, primary *Cluster) error {
 	if err := os.WriteFile(signal, nil, 0o600); err != nil {
 		return err
 	}
-	if err := c.account.own(signal); err != nil {
+	if err := c.account.Own(signal); err != nil {
 		return err
 	}
 	// Not written by pg_basebackup, which puts it where "alter system" would overwrite it for good.

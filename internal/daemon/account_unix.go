@@ -1,6 +1,6 @@
 //go:build unix
 
-package cluster
+package daemon
 
 import (
 	"fmt"
@@ -12,13 +12,14 @@ import (
 	"syscall"
 )
 
-// account is the unprivileged user that runs the server when this process is root, which PostgreSQL refuses to be.
-// A nil account stands for the current user.
-type account struct {
+// Account is the unprivileged user that runs a server when this process is root, which PostgreSQL and PgBouncer refuse to
+// be. A nil Account stands for the current user.
+type Account struct {
 	uid, gid uint32
 }
 
-func serverAccount() (*account, error) {
+// ServerAccount gives the account to run servers as.
+func ServerAccount() (*Account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -35,22 +36,22 @@ func serverAccount() (*account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("group id of %s: %w", name, err)
 		}
-		return &account{uid: uint32(uid), gid: uint32(gid)}, nil
+		return &Account{uid: uint32(uid), gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("PostgreSQL does not run as root, and this system has neither a user postgres nor nobody: run as another user")
+	return nil, fmt.Errorf("PostgreSQL and PgBouncer do not run as root, and this system has neither a user postgres nor nobody: run as another user")
 }
 
-// detach makes the command run as the account, in a session of its own: an interrupt from the terminal reaches this
+// Detach makes the command run as the account, in a session of its own: an interrupt from the terminal reaches this
 // process alone, which then stops the server in order.
-func detach(command *exec.Cmd, account *account) {
+func (a *Account) Detach(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if account != nil {
-		command.SysProcAttr.Credential = &syscall.Credential{Uid: account.uid, Gid: account.gid}
+	if a != nil {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
 	}
 }
 
-// own gives a file to the account.
-func (a *account) own(path string) error {
+// Own gives a file to the account.
+func (a *Account) Own(path string) error {
 	if a == nil {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (a *account) own(path string) error {
 }
 
 // canReach says whether the account may pass through a folder and all folders above it.
-func (a *account) canReach(folder string) bool {
+func (a *Account) canReach(folder string) bool {
 	if a == nil {
 		return true
 	}
@@ -73,8 +74,8 @@ func (a *account) canReach(folder string) bool {
 	return parent == folder || a.canReach(parent)
 }
 
-// makeFolder makes a private folder that the account owns.
-func makeFolder(parent string, account *account) (string, error) {
+// MakeFolder makes a private folder that the account owns, in the parent; empty means the system's for temporary files.
+func (a *Account) MakeFolder(parent string) (string, error) {
 	parents := []string{parent}
 	if parent == "" {
 		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
@@ -84,14 +85,14 @@ func makeFolder(parent string, account *account) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if !account.canReach(parent) {
+		if !a.canReach(parent) {
 			continue
 		}
 		folder, err := os.MkdirTemp(parent, "pgagui-")
 		if err != nil {
-			return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
+			return "", fmt.Errorf("make a folder for a private server: %w", err)
 		}
-		return folder, account.own(folder)
+		return folder, a.Own(folder)
 	}
-	return "", fmt.Errorf("user id %d, which runs PostgreSQL, may not enter any of %v: choose another folder", account.uid, parents)
+	return "", fmt.Errorf("user id %d, which runs the server, may not enter any of %v: choose another folder", a.uid, parents)
 }

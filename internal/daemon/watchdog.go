@@ -1,4 +1,4 @@
-package cluster
+package daemon
 
 import (
 	"fmt"
@@ -11,23 +11,25 @@ import (
 // dying processes still write to it.
 const watchdogScript = `
 cat >/dev/null
-server=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$server" 2>/dev/null
+server=$(head -n 1 "$2" 2>/dev/null) && kill -QUIT "$server" 2>/dev/null
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$1" 2>/dev/null && exit
     sleep 1
 done
 `
 
-// watchdog is a process that cleans up after this one.
-type watchdog struct {
+// Watchdog is a process that cleans up after this one.
+type Watchdog struct {
 	command  *exec.Cmd
 	lifeline io.Closer
 }
 
-func startWatchdog(folder string) (*watchdog, error) {
-	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder)
+// StartWatchdog watches over a server that writes to the folder alone. The first line of pidFile has its process id as
+// soon as it runs.
+func StartWatchdog(folder, pidFile string) (*Watchdog, error) {
+	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder, pidFile)
 	command.Dir = "/"
-	detach(command, nil)
+	(*Account)(nil).Detach(command)
 	lifeline, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("make the watchdog's lifeline: %w", err)
@@ -35,11 +37,11 @@ func startWatchdog(folder string) (*watchdog, error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start the watchdog: %w", err)
 	}
-	return &watchdog{command: command, lifeline: lifeline}, nil
+	return &Watchdog{command: command, lifeline: lifeline}, nil
 }
 
-// dismiss ends the watchdog once there is nothing left to watch. A second call does nothing.
-func (w *watchdog) dismiss() error {
+// Dismiss ends the watchdog once there is nothing left to watch. A second call does nothing.
+func (w *Watchdog) Dismiss() error {
 	if w.command.ProcessState != nil {
 		return nil
 	}

@@ -1,0 +1,20 @@
+// Package daemon has what it takes to run a server program privately: an unprivileged account, a folder and a port of its
+// own, and a watchdog, so that the server does not outlive the process that started it.
+package daemon
+
+import (
+	"fmt"
+	"net"
+)
+
+// Host is the address that private servers listen on, and nothing else.
+const Host = "127.0.0.1"
+
+// FreePort gives a port that was free a moment ago; another process may take it before the server does.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(Host, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
