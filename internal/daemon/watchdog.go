@@ -25,7 +25,7 @@ type Watchdog struct {
 }
 
 // StartWatchdog watches over a server that writes to the folder alone. The first line of pidFile has its process id as
-// soon as it runs.
+// soon as it runs, and is gone when the watchdog is dismissed: another process may have that id by then.
 func StartWatchdog(folder, pidFile string) (*Watchdog, error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder, pidFile)
 	command.Dir = "/"

@@ -1,0 +1,186 @@
+// Package pooler puts a private PgBouncer in front of a test's database, in transaction mode: every transaction of a client
+// may run on another connection of the server, and nothing that belongs to a session lasts.
+package pooler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/daemon"
+)
+
+const (
+	// serverConnections are fewer than the clients of a test, so that clients do take turns on them.
+	serverConnections = 4
+	clientConnections = 1000
+
+	startTimeout = 30 * time.Second
+)
+
+// Start starts a pooler for the database and returns the address of the same database through it. It ends with the test,
+// or with the process, however that ends. Without PgBouncer on this machine the test is skipped.
+//
+// PgBouncer before 1.21 knows no prepared statements, so the address makes pgx do without (default_query_exec_mode).
+func Start(t testing.TB, databaseURL string) (poolerURL string) {
+	t.Helper()
+	program, err := findProgram()
+	if err != nil {
+		t.Skip("PgBouncer is not installed (package pgbouncer): not tested through a pooler")
+	}
+	database, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		t.Fatal("pooler:", err)
+	}
+	account, err := daemon.ServerAccount()
+	if err != nil {
+		t.Fatal("pooler:", err)
+	}
+	folder, err := account.MakeFolder("")
+	if err != nil {
+		t.Fatal("pooler:", err)
+	}
+	watchdog, err := daemon.StartWatchdog(folder, filepath.Join(folder, pidFile))
+	if err != nil {
+		t.Fatal("pooler:", errors.Join(err, os.RemoveAll(folder)))
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(os.RemoveAll(folder), watchdog.Dismiss()); err != nil {
+			t.Error("pooler:", err)
+		}
+	})
+
+	// PgBouncer ends at once when its port was taken by another process in the meantime.
+	const attempts = 5
+	for range attempts {
+		var port int
+		if port, err = daemon.FreePort(); err != nil {
+			break
+		}
+		for name, content := range map[string]string{
+			configurationFile: configuration(database, port),
+			usersFile:         quote(database.User) + " " + quote(database.Password) + "\n",
+		} {
+			path := filepath.Join(folder, name)
+			if err := errors.Join(os.WriteFile(path, []byte(content), 0o600), account.Own(path)); err != nil {
+				t.Fatal("pooler:", err)
+			}
+		}
+		if poolerURL, err = addressOf(databaseURL, port); err != nil {
+			break
+		}
+		command := exec.Command(program, configurationFile)
+		command.Dir = folder
+		account.Detach(command)
+		if err = waitUntilReady(t.Context(), poolerURL, run(t, command)); !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal("pooler:", err)
+	}
+	return poolerURL
+}
+
+// run runs a command until the test ends, and closes the channel when it has ended.
+func run(t testing.TB, command *exec.Cmd) (ended <-chan struct{}) {
+	t.Helper()
+	command.Stdout, command.Stderr = t.Output(), t.Output()
+	if err := command.Start(); err != nil {
+		t.Fatal("pooler:", err)
+	}
+	waited := make(chan struct{})
+	go func() {
+		_ = command.Wait() // how it ended shows in its output
+		close(waited)
+	}()
+	t.Cleanup(func() {
+		_ = command.Process.Kill() // it has nothing to lose, and may have ended already
+		<-waited
+	})
+	return waited
+}
+
+func findProgram() (string, error) {
+	const name = "pgbouncer"
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return exec.LookPath(filepath.Join("/usr/sbin", name)) // not on every user's PATH
+	}
+	return program, nil
+}
+
+// The pooler's files, in its folder.
+const (
+	configurationFile = "pgbouncer.ini"
+	usersFile         = "users.txt"
+	pidFile           = "pgbouncer.pid"
+)
+
+func configuration(database *pgx.ConnConfig, port int) string {
+	return fmt.Sprintf(`[databases]
+* = host=%s port=%d
+
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s
+pidfile = %s
+pool_mode = transaction
+default_pool_size = %d
+max_client_conn = %d
+log_connections = 0
+log_disconnections = 0
+`, database.Host, database.Port, daemon.Host, port, usersFile, pidFile, serverConnections, clientConnections)
+}
+
+func quote(text string) string {
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+}
+
+// addressOf is the database's address with the pooler's in place of the server's.
+func addressOf(databaseURL string, port int) (string, error) {
+	address, err := url.Parse(databaseURL)
+	if err != nil {
+		return "", err
+	}
+	address.Host = daemon.Host + ":" + strconv.Itoa(port)
+	parameters := address.Query()
+	parameters.Set("sslmode", "disable")
+	parameters.Set("default_query_exec_mode", "exec")
+	address.RawQuery = parameters.Encode()
+	return address.String(), nil
+}
+
+var errEnded = errors.New("PgBouncer ended while it started: see its output")
+
+// waitUntilReady waits until the database answers through the pooler.
+func waitUntilReady(ctx context.Context, address string, ended <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		connection, err := pgx.Connect(ctx, address)
+		if err == nil {
+			return connection.Close(ctx)
+		}
+		select {
+		case <-ended:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("PgBouncer took no connection in time: %w", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package pooler_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/pooler"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func TestClientsTakeTurnsOnFewConnections(t *testing.T) {
+	t.Parallel()
+	address := pooler.Start(t, testdb.Empty(t))
+	const clients = 20
+	served := make(map[int]bool)
+	for range clients {
+		connection, err := pgx.Connect(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close(t.Context())
+		var process int
+		if err := connection.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&process); err != nil {
+			t.Fatal(err)
+		}
+		served[process] = true
+	}
+	if len(served) >= clients {
+		t.Errorf("%d clients have connections of the server of their own", clients)
+	}
+}
+
+func TestThreadsThroughThePooler(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(pooler.Start(t, testdb.New(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, tokens = 32, 10
+	config.MaxConns = writers
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := pgagui.New(pool, nil)
+
+	var group errgroup.Group
+	for writer := range writers {
+		group.Go(func() error { return converse(t, store, fmt.Sprint("thread-", writer), tokens) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// converse appends a run token by token, and reads it back.
+func converse(t *testing.T, store *pgagui.Store, threadID string, tokens int) error {
+	ctx := t.Context()
+	written := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","runId":"r"}`)}
+	var text strings.Builder
+	for n := range tokens {
+		token := fmt.Sprintf(`é%d `, n)
+		text.WriteString(token)
+		written = append(written, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK", "messageId":"m", "delta":"%s"}`, token)))
+	}
+	written = append(written, json.RawMessage(`{"type":"RUN_FINISHED"}`))
+	var seq int64
+	for _, event := range written {
+		var err error
+		if seq, err = store.Append(ctx, threadID, "r", []json.RawMessage{event}, pgagui.AfterSeq(seq)); err != nil {
+			return err
+		}
+	}
+
+	var read int
+	for event, err := range store.Events(ctx, threadID, "", 0) {
+		if err != nil {
+			return err
+		}
+		if string(event.Payload) != string(written[read]) {
+			return fmt.Errorf("event %d of %s is %s, want %s", event.Seq, threadID, event.Payload, written[read])
+		}
+		read++
+	}
+	if read != len(written) {
+		return fmt.Errorf("%s has %d events, want %d", threadID, read, len(written))
+	}
+	restored, err := store.Restore(ctx, threadID, pgagui.At{})
+	if err != nil {
+		return err
+	}
+	if len(restored.Messages) != 1 || !strings.Contains(string(restored.Messages[0]), text.String()) {
+		return fmt.Errorf("%s is restored as %s, want one message with %q", threadID, restored.Messages, text.String())
+	}
+	return nil
+}
+
+func TestPoolerEndsWithItsTest(t *testing.T) {
+	t.Parallel()
+	database := testdb.Empty(t)
+	var address string
+	t.Run("inner", func(t *testing.T) { address = pooler.Start(t, database) })
+	if address == "" {
+		t.SkipNow()
+	}
+	if _, err := pgx.Connect(t.Context(), address); err == nil {
+		t.Error("the pooler still takes connections")
+	}
+}
+
+// holdVariable names the database that TestHold starts a pooler for.
+const holdVariable = "PGAGUI_TEST_HOLD_POOLER"
+
+// TestHold is run by TestPoolerDiesWithItsProcess, in a process of its own: it holds a pooler until it is killed.
+func TestHold(t *testing.T) {
+	database := os.Getenv(holdVariable)
+	if database == "" {
+		t.SkipNow()
+	}
+	fmt.Println("\n" + pooler.Start(t, database))
+	select {}
+}
+
+func TestPoolerDiesWithItsProcess(t *testing.T) {
+	t.Parallel()
+	database := testdb.Empty(t)
+	pooler.Start(t, database) // skips the test where there is no pooler
+	holder := exec.Command(os.Args[0], "-test.run=^TestHold$")
+	holder.Env = append(os.Environ(), holdVariable+"="+database)
+	holder.Stderr = t.Output()
+	output, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(output)
+	var address string
+	for address == "" && lines.Scan() {
+		if found, err := url.Parse(lines.Text()); err == nil && found.Scheme != "" {
+			address = lines.Text()
+		}
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, output)
+	_ = holder.Wait() // reports the kill
+	if address == "" {
+		t.Fatal("the process that holds the pooler ended early")
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		connection, err := pgx.Connect(t.Context(), address)
+		if err != nil {
+			return
+		}
+		connection.Close(t.Context())
+		if time.Now().After(deadline) {
+			t.Fatal("the pooler still takes connections")
+		}
+	}
+}
