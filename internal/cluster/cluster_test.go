@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 )
 
 // holdVariable makes this test binary start a server and hold it until it is killed.
@@ -21,7 +22,7 @@ const holdVariable = "PGAGUI_TEST_HOLD_CLUSTER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(holdVariable) == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m) // exits
 	}
 	held, err := Start(context.Background(), fast)
 	if err != nil {

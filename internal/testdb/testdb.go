@@ -26,6 +26,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 )
 
 // connectionsPerPool is few, so that many tests can run at once.
@@ -35,10 +36,15 @@ const connectionsPerPool = 8
 //
 //	func TestMain(m *testing.M) { testdb.Main(m) }
 //
-// A package that does without it leaves no server behind either, only less orderly.
+// A package that does without it leaves no server behind either, only less orderly. Goroutines that the tests left running
+// are a failure.
 func Main(m *testing.M) {
 	code := m.Run()
-	if err := closeServer(); err != nil {
+	err := closeServer()
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "testdb:", err)
 		code = max(code, 1)
 	}
