@@ -294,8 +294,10 @@ func (i *importer) refused(err error) error {
 	}
 	position = min(position, int64(len(run.pending)-1))
 	if errors.Is(err, pgagui.ErrConflictingRepeat) {
-		refusal.Hint = "Was the run imported when this file was shorter (it was closed then, --leave-open does not), or is this another " +
-			"conversation with the same ids (give it a --scope)?"
+		refusal.Hint = "Is this another conversation with the same ids? Give it a --scope."
+	}
+	if errors.Is(err, pgagui.ErrRunCutOff) {
+		refusal.Hint = "Was the run imported when this file was shorter? It was closed then; --leave-open does not."
 	}
 	return i.badInput(run.pending[position].Line, err)
 }

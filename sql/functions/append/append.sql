@@ -146,7 +146,7 @@ begin
             if log_end.cut_off_reason is not null then
                 raise exception using
                     errcode = 'AG016',
-                    message = format('%s was cut off: %s. The log takes no more events of it', subject, log_end.cut_off_reason),
+                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
                     hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
             end if;
             -- As clients have it, RUN_ERROR may follow RUN_FINISHED; but not once a run went on from here: a lineage never changes.
