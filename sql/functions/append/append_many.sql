@@ -125,9 +125,9 @@ begin
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
-            select asked.call_no, appended.last_seq
+            -- A call of each thread, its first: no join, for the planner knows nothing of how many rows there are.
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
             from appended
-            join asked on asked.key = appended.thread_key
         loop
             is_done[call.call_no] := true;
             answer := row(call.call_no, call.last_seq, null, null, null, null);

@@ -6,36 +6,35 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     due_before timestamptz := clock_timestamp() - agui.lease() / 3;
+    item       record;
+    run        agui.run;
+    signal     agui.run_signal;
 begin
     if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
         raise exception using
             errcode = 'AG008',
             message = 'agui.keep_alive needs arrays of one length, an item for each run';
     end if;
-
-    -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
-    update agui.run as run
-    set seen_at = clock_timestamp()
-    from (
-        select due.thread_key, due.run_no
-        from unnest(thread_ids, run_ids, scopes) as item (thread_id, run_id, scope)
-        join agui.run as due
-            on due.thread_key = agui.thread_key(coalesce(item.scope, ''), item.thread_id) and due.run_id = item.run_id
-        where due.status = 'running' and coalesce(due.seen_at, due.started_at) < due_before
-        for no key update of due skip locked
-    ) as due
-    where run.thread_key = due.thread_key and run.run_no = due.run_no;
-
-    return query
-    select item.call_no::int, run.status, run.stop_requested_at, run.stop_reason, run.cut_off_reason
-    from unnest(thread_ids, run_ids, scopes) with ordinality as item (thread_id, run_id, scope, call_no)
-    cross join lateral (
-        select run.*
-        from agui.run as run
-        where run.thread_key = agui.thread_key(coalesce(item.scope, ''), item.thread_id) and run.run_id = item.run_id
-        limit 1
-    ) as run
-    where run.status <> 'running' or run.stop_requested_at is not null;
+    -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
+    for item in
+        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
+    loop
+        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
+            -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
+            perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
+            if found then
+                update agui.run as due
+                set seen_at = clock_timestamp()
+                where due.thread_key = run.thread_key and due.run_no = run.run_no;
+            end if;
+        end if;
+        if run.status <> 'running' or run.stop_requested_at is not null then
+            signal := row(item.call_no, run.status, run.stop_requested_at, run.stop_reason, run.cut_off_reason);
+            return next signal;
+        end if;
+    end loop;
 end
 $$;
 
