@@ -88,7 +88,7 @@ type Recorder struct {
 
 // What one call takes at most: the locks of its threads are held until it commits.
 const (
-	maxCallRuns  = 250
+	maxCallRuns  = 500
 	maxCallBytes = 8 << 20
 )
 
