@@ -6,6 +6,9 @@ declare
     stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
     stale   record;
     runs    int := 0;
+    failed  text[] := '{}';
+    failure text;
+    code    text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -17,17 +20,33 @@ begin
             raise notice 'agui.reap does nothing more: another one is at work';
             exit;
         end if;
-        if agui.reap_run(stale.thread_key, stale.run_no) is not null then
-            runs := runs + 1;
-        end if;
+        begin
+            if agui.reap_run(stale.thread_key, stale.run_no) is not null then
+                runs := runs + 1;
+            end if;
+        exception
+            when others then
+                raise warning 'agui.reap: thread with key %, run number %: %', stale.thread_key, stale.run_no, sqlerrm;
+                failed := failed || pg_catalog.format('%s/%s', stale.thread_key, stale.run_no);
+                failure := coalesce(failure, sqlerrm);
+                code := coalesce(code, sqlstate);
+        end;
         commit;
     end loop;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
+            hint = 'The others are closed; agui.verify says what is wrong with a thread.';
+    end if;
 end
 $$;
 
 comment on procedure agui.reap(int, interval) is
     'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, agui.lease(): what they left open is ended in the log, '
     'then a RUN_ERROR says why. A writer that comes back late gets AG016. Commits run by run and stops after max_runs or max_time (null: when all are done). '
-    'Call it outside a transaction block.';
+    'A run that cannot be closed does not hold up the others and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
