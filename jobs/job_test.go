@@ -223,7 +223,7 @@ func TestNothingIsDoneOnAStandby(t *testing.T) {
 	if report := mustRun(t, pool, compactJob(pool)); report.Skipped != jobs.SkippedStandby {
 		t.Errorf("%+v", report)
 	}
-	for _, procedure := range []string{"compact", "compact_running"} {
+	for _, procedure := range []string{"compact", "compact_running", "reap"} {
 		if said := notices(t, url, `call agui.`+procedure+`()`); said != "agui."+procedure+" does nothing on a standby" {
 			t.Errorf("agui.%s: notices %q", procedure, said)
 		}

@@ -17,16 +17,17 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
+const kills = 20
+
 // A process that is killed at any moment leaves nothing half done and nothing lost, and the next one goes on.
 func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
 	t.Parallel()
-	const kills = 20
 	waiting := map[string]string{
 		"compact": `select count(*) from agui.run where log_bytes is null`,
 		"repack":  `select count(*) from agui.run where repacked_at is null`,
 		"erase":   `select count(*) from agui.thread`,
 	}
-	for job := range killable {
+	for job := range waiting {
 		t.Run(job, func(t *testing.T) {
 			t.Parallel()
 			url := testdb.New(t)
@@ -69,6 +70,33 @@ func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each run is in progress as its writer left it, or has all of its end.
+func TestAKilledReapLeavesNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url)
+	store := pgagui.New(pool, nil)
+	threads := 0
+	for n := range kills {
+		for ; inProgress(t, pool) < 20; threads++ {
+			appendSilent(t, pool, "", fmt.Sprint("t", threads))
+		}
+		killAtRandom(t, url, "reap")
+		if torn := count(t, pool, `
+			select count(*) from agui.run
+			where (select count(*) from agui.event where event.thread_key = run.thread_key) <> case status when 'running' then 6 else 9 end`); torn > 0 {
+			t.Errorf("%d runs were closed in part", torn)
+		}
+		checkSnapshots(t, pool, store)
+		if t.Failed() {
+			t.Fatalf("after %d kills", n+1)
+		}
+	}
+	if threads == 20 {
+		t.Error("no run was closed")
 	}
 }
 

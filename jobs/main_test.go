@@ -29,6 +29,10 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration), Progress: func(jobs.Repacked) { progress() }})
 		return err
 	},
+	"reap": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Reap(ctx, pool, jobs.ReapOptions{Progress: func(jobs.Reaped) { progress() }})
+		return err
+	},
 	"erase": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
 		_, err := jobs.Erase(ctx, pool, jobs.EraseOptions{OlderThan: time.Microsecond, Each: func(jobs.ErasedThread) { progress() }})
 		return err
