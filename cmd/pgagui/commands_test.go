@@ -306,6 +306,11 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "export nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "restore nobody", exitRefused, `A thread exists once a run of it has begun`},
 		{installed, "verify nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "status nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "stop nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "status t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "stop t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "stop", exitUsage, "one thread"},
 		{installed, "restore t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "export t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "restor t", exitUsage, "restore"},
@@ -321,6 +326,9 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{empty, "branches t", exitUnavailable, "pgagui migrate up"},
 		{empty, "restore t", exitUnavailable, "pgagui migrate up"},
 		{empty, "compact", exitUnavailable, "pgagui migrate up"},
+		{empty, "reap", exitUnavailable, "pgagui migrate up"},
+		{empty, "status t", exitUnavailable, "pgagui migrate up"},
+		{empty, "stop t", exitUnavailable, "pgagui migrate up"},
 		{empty, "verify", exitUnavailable, "pgagui migrate up"},
 		{empty, "import ../../testdata/recordings/weather-tools.ndjson", exitUnavailable, "pgagui migrate up"},
 		{nowhere, "log t", exitUnavailable, "--database-url"},
@@ -393,6 +401,81 @@ func TestRepackJoinsBatches(t *testing.T) {
 		t.Errorf("all runs: %q", text)
 	}
 	commands.must("verify")
+}
+
+// field returns what a table of names and values says of a name.
+func field(t *testing.T, table, name string) string {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if value, isIt := strings.CutPrefix(line, name+"  "); isIt {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func TestStatusSaysHowARunIs(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	leaveRun(t, commands, "t", "open")
+
+	text := commands.must("status", "t")
+	for name, want := range map[string]string{"run": "open", "status": "in progress", "seq": "14–15", "ended": "", "asked to stop": "", "cut off": ""} {
+		if got := field(t, text, name); got != want {
+			t.Errorf("%s is %q, want %q, in\n%s", name, got, want, text)
+		}
+	}
+	if alive := field(t, text, "last sign of life"); !strings.HasSuffix(alive, " ago)") {
+		t.Errorf("last sign of life: %q", alive)
+	}
+	if got := parse[pgagui.RunStatus](commands, "status", "t"); got.RunID != "open" || got.Status != pgagui.Running || got.LastSeq != 15 || got.Stale {
+		t.Errorf("JSON: %+v", got)
+	}
+	text = commands.must("status", "t", "--run", "r2")
+	if field(t, text, "status") != "finished" || field(t, text, "seq") != "3–6" || field(t, text, "ended") == "" || field(t, text, "last sign of life") != "" {
+		t.Errorf("a run that has ended:\n%s", text)
+	}
+
+	setLease(t, commands, "0")
+	if got := field(t, commands.must("status", "t"), "status"); !strings.HasPrefix(got, "in progress, but stale") {
+		t.Errorf("beyond the lease: %q", got)
+	}
+	commands.must("reap")
+	text = commands.must("status", "t")
+	if field(t, text, "status") != "failed" || field(t, text, "cut off") != "no sign of life for 00:00:00" || field(t, text, "seq") != "14–17" {
+		t.Errorf("after reap:\n%s", text)
+	}
+}
+
+func TestStopAsksTheRunsInProgress(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	for _, arguments := range [][]string{{"stop", "t"}, {"stop", "t", "--run", "r2"}} {
+		if text := commands.must(arguments...); text != "nobody to ask: no run is in progress\n" {
+			t.Errorf("pgagui %s: %q", arguments, text)
+		}
+	}
+	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
+	for _, run := range []string{"a", "b", "c"} {
+		event := json.RawMessage(startedFrom("t", run, "r3"))
+		if _, err := store.Append(t.Context(), "t", run, []json.RawMessage{event}, pgagui.Parallel()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := commands.must("stop", "t", "--run", "b", "--reason", "out of\nbudget"); text != "asked 1 run to stop\n" {
+		t.Errorf("one run: %q", text)
+	}
+	if got := parse[stopResult](commands, "stop", "t", "--reason", "maintenance"); got.Runs != 3 {
+		t.Errorf("all runs: %+v", got)
+	}
+	for run, reason := range map[string]string{"a": "maintenance", "b": "out of budget", "c": "maintenance"} {
+		text := commands.must("status", "t", "--run", run)
+		if asked := field(t, text, "asked to stop"); !strings.HasSuffix(asked, " ago): "+reason) || field(t, text, "status") != "in progress" {
+			t.Errorf("run %s:\n%s", run, text)
+		}
+	}
 }
 
 func TestEraseNeedsToBeMeant(t *testing.T) {

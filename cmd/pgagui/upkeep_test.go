@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -117,6 +119,59 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 	}
 }
 
+// setLease says how long a run of the test's database may be silent. With "0" every run in progress is stale.
+func setLease(t *testing.T, commands commandLine, lease string) {
+	t.Helper()
+	pool := testdb.Connect(t, commands.databaseURL)
+	name := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
+	if _, err := pool.Exec(t.Context(), fmt.Sprintf(`alter database %s set agui.lease = '%s'`, name, lease)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaveRun appends a run that its writer leaves in the middle of a message. (An import closes such runs.)
+func leaveRun(t *testing.T, commands commandLine, threadID, runID string) {
+	t.Helper()
+	events := []json.RawMessage{json.RawMessage(started(threadID, runID)), json.RawMessage(textBegins)}
+	if _, err := pgagui.New(testdb.Connect(t, commands.databaseURL), nil).Append(t.Context(), threadID, runID, events); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReapClosesWhatIsStale(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	for i := range 4 {
+		leaveRun(t, commands, fmt.Sprint("t", i), "r")
+	}
+	if text := commands.must("reap"); !strings.HasPrefix(text, "0 runs closed, in ") {
+		t.Errorf("runs that are alive: %q", text)
+	}
+	setLease(t, commands, "0")
+	busy := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) {
+		if out := commands.must("reap"); out != "nothing done: another is at work\n" {
+			t.Errorf("a second start: %s", out)
+		}
+		return nil, nil
+	}}
+	if _, err := busy.Run(t.Context(), testdb.Connect(t, commands.databaseURL), nil); err != nil {
+		t.Error(err)
+	}
+	if result := commands.run("reap", "--limit", "1"); result.code != exitWorkLeft || result.messages != "" || !strings.HasPrefix(result.out, "1 run closed, in ") {
+		t.Errorf("--limit 1: exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if result := commands.run("reap", "--max-time", "1ns", "--json"); result.code != exitWorkLeft || !strings.Contains(result.out, `"runs":0,"stopped":"time"`) {
+		t.Errorf("--max-time 1ns: exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if done := parse[reapResult](commands, "reap", "--limit", "3"); done.Runs != 3 || done.Stopped != "" || done.Skipped != "" {
+		t.Errorf("the limit is what there is: %+v", done)
+	}
+	commands.must("verify")
+	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "extra"} {
+		commands.mustFail(exitUsage, "reap", wrong)
+	}
+}
+
 func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -206,12 +261,16 @@ func TestWorkerDoesTheJobs(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importThreads(t, commands, 2)
-	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
-	for _, job := range []string{"compact", "repack", "verify", "erase"} {
+	setLease(t, commands, "0")
+	worker := commands.start("worker", "--reap", "@every 1s", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
+	for _, job := range []string{"compact", "reap", "repack", "verify", "erase"} {
 		worker.waitForLine(t, `"msg":"job scheduled"`, `"job":"`+job+`"`)
 	}
 	worker.waitForLine(t, `"msg":"job done","job":"compact"`, `"runs":2`)
 	worker.waitForLine(t, `"msg":"job done","job":"verify"`, `"threads":2`, `"problems":0`)
+	leaveRun(t, commands, "left", "r")
+	worker.waitForLine(t, `"msg":"job done","job":"reap"`, `"runs":1`)
+	waitFor(t, func() bool { return parse[jobs.Stats](commands, "stats").RunsToCompact == 0 })
 	worker.terminate(t)
 	if code := worker.end(t); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, worker.log)

@@ -25,6 +25,7 @@ type workerFlags struct {
 // workerJobs are the jobs that the worker knows; each has a flag with its name, for its schedule.
 var workerJobs = []struct{ name, schedule, does string }{
 	{"compact", "@every 1m", "fold ended runs into snapshots"},
+	{"reap", "@every 1m", "close the runs whose writers are gone"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
 	{"verify", "0 3 * * *", "check log, tree and snapshots of the threads with news for --verify-since"},
 	{"erase", off, "remove threads for good that had no event for --erase-after"},
@@ -85,6 +86,7 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	defer pool.Close()
 	known := []jobs.Job{
 		compactJob(pool, options),
+		reapJob(pool, jobs.ReapOptions{}),
 		repackJob(pool, jobs.RepackOptions{}),
 		{Name: "verify", Work: func(ctx context.Context) (any, error) { return verifyRecent(ctx, pool, how.verifySince) }},
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
