@@ -14,6 +14,8 @@ import (
 
 	"github.com/robfig/cron/v3"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pgagui/pgagui/jobs"
 )
 
 // The recipes of the folder deploy do what they say: their command lines are run.
@@ -64,9 +66,11 @@ func TestCrontab(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importThreads(t, commands, 2)
+	leaveRun(t, commands, "left", "r")
+	setLease(t, commands, "0")
 	entry := regexp.MustCompile(`(?m)^(?:# )?((?:[\d*/,-]+ +){5})(.*pgagui .*)$`)
 	entries := entry.FindAllStringSubmatch(readDeploy(t, "crontab"), -1)
-	if len(entries) != 2 {
+	if len(entries) != 3 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for _, entry := range entries {
@@ -77,8 +81,8 @@ func TestCrontab(t *testing.T) {
 			t.Errorf("%s: exit code %d, cron would mail: %s", entry[2], code, messages)
 		}
 	}
-	if done := parse[compactResult](commands, "compact"); done.Waiting != 0 {
-		t.Errorf("afterwards %d runs wait", done.Waiting)
+	if stats := parse[jobs.Stats](commands, "stats"); stats.CompactedLogBytes == 0 || stats.RunningRuns != 0 {
+		t.Errorf("afterwards %+v", stats)
 	}
 }
 
@@ -86,7 +90,7 @@ func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(pgagui (\w+) .*)$`)
-	for name, subcommand := range map[string]string{"pgagui-compact": "compact", "pgagui-worker": "worker"} {
+	for name, subcommand := range map[string]string{"pgagui-compact": "compact", "pgagui-reap": "reap", "pgagui-worker": "worker"} {
 		unit := readDeploy(t, "systemd/"+name+".service")
 		match := command.FindStringSubmatch(unit)
 		if match == nil || match[2] != subcommand {
@@ -104,8 +108,10 @@ func TestSystemdUnits(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", match[1], code, messages)
 		}
 	}
-	if timer := readDeploy(t, "systemd/pgagui-compact.timer"); !strings.Contains(timer, "\nUnit=pgagui-compact.service\n") {
-		t.Error("the timer does not start the service")
+	for _, name := range []string{"pgagui-compact", "pgagui-reap"} {
+		if timer := readDeploy(t, "systemd/"+name+".timer"); !strings.Contains(timer, "\nUnit="+name+".service\n") {
+			t.Errorf("the timer of %s does not start the service", name)
+		}
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err == nil {
 		units, _ := filepath.Glob("../../deploy/systemd/*")
@@ -172,24 +178,26 @@ func TestKubernetesManifests(t *testing.T) {
 		if len(pod.Containers) != 1 || len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "DATABASE_URL" {
 			t.Fatalf("%s: %+v", name, pod)
 		}
-		if float64(pod.TerminationGracePeriodSeconds) <= defaultGrace.Seconds() {
+		if pod.Containers[0].Args[0] != "reap" && float64(pod.TerminationGracePeriodSeconds) <= defaultGrace.Seconds() {
 			t.Errorf("%s: the pod gets %d seconds, --grace alone is %s", name, pod.TerminationGracePeriodSeconds, defaultGrace)
 		}
 		return pod.Containers[0].Args
 	}
 
-	cronJob := read("cronjob.yaml")
-	if _, err := cron.ParseStandard(cronJob.Spec.Schedule); err != nil || cronJob.Kind != "CronJob" || cronJob.APIVersion != "batch/v1" {
-		t.Errorf("%s %s, schedule %v", cronJob.APIVersion, cronJob.Kind, err)
+	for _, name := range []string{"cronjob.yaml", "cronjob-reap.yaml"} {
+		cronJob := read(name)
+		if _, err := cron.ParseStandard(cronJob.Spec.Schedule); err != nil || cronJob.Kind != "CronJob" || cronJob.APIVersion != "batch/v1" {
+			t.Errorf("%s: %s %s, schedule %v", name, cronJob.APIVersion, cronJob.Kind, err)
+		}
+		job := cronJob.Spec.JobTemplate.Spec
+		// Rules for exit codes take pods that are not restarted.
+		if rules := job.PodFailurePolicy.Rules; job.Template.Spec.RestartPolicy != "Never" || len(rules) != 2 ||
+			rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{exitWorkLeft}) ||
+			rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{exitUsage}) {
+			t.Errorf("%s: restart policy %q, rules %+v", name, job.Template.Spec.RestartPolicy, rules)
+		}
+		commands.must(check(name, job.Template.Spec)...)
 	}
-	job := cronJob.Spec.JobTemplate.Spec
-	// Rules for exit codes take pods that are not restarted.
-	if rules := job.PodFailurePolicy.Rules; job.Template.Spec.RestartPolicy != "Never" || len(rules) != 2 ||
-		rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{exitWorkLeft}) ||
-		rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{exitUsage}) {
-		t.Errorf("restart policy %q, rules %+v", job.Template.Spec.RestartPolicy, rules)
-	}
-	commands.must(check("cronjob.yaml", job.Template.Spec)...)
 
 	deployment := read("worker.yaml")
 	if deployment.Kind != "Deployment" || deployment.APIVersion != "apps/v1" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -84,12 +85,13 @@ func TestPgCron(t *testing.T) {
 	for how, backgroundWorkers := range map[string]string{"through connections": "off", "in background workers": "on"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0"})
+			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0", "agui.lease": "0"})
 			if server == nil {
 				t.Skip("pg_cron is not installed (postgresql-NN-cron)")
 			}
 			commands := commandLine{t, server.url}
 			importThreads(t, commands, 20)
+			leaveRun(t, commands, "left", "r")
 			recipe := readDeploy(t, "pg_cron.sql")
 			server.execute(t, recipe)
 			server.execute(t, recipe) // once more changes nothing
@@ -104,13 +106,13 @@ func TestPgCron(t *testing.T) {
 						(select count(*) from cron.job),
 						(select count(distinct jobid) from cron.job_run_details where status in ('succeeded', 'failed')),
 						(select count(*) from cron.job_run_details where status = 'failed'),
-						(select count(*) from agui.run where log_bytes is null or repacked_at is null)`).Scan(&jobs, &ended, &failed, &waiting)
+						(select count(*) from agui.run where cut_off_reason is null and (log_bytes is null or repacked_at is null))`).Scan(&jobs, &ended, &failed, &waiting)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return ended == jobs
 			})
-			if jobs != 3 || failed > 0 || waiting > 0 {
+			if jobs != 4 || failed > 0 || waiting > 0 {
 				t.Errorf("%d jobs, %d failed, %d runs were not compacted and repacked", jobs, failed, waiting)
 				rows, _ := server.pool.Query(t.Context(), `select command || ': ' || coalesce(return_message, '') from cron.job_run_details`)
 				for rows.Next() {
@@ -120,8 +122,11 @@ func TestPgCron(t *testing.T) {
 					}
 				}
 			}
-			if found := parse[verified](commands, "verify"); found.Threads != 20 {
+			if found := parse[verified](commands, "verify"); found.Threads != 21 {
 				t.Errorf("verify: %+v", found)
+			}
+			if status := parse[pgagui.RunStatus](commands, "status", "left"); status.CutOffReason == "" {
+				t.Errorf("the run that was left: %+v", status)
 			}
 		})
 	}
@@ -148,7 +153,9 @@ func TestUpkeepSideBySide(t *testing.T) {
 		pool = testdb.Connect(t, url)
 	}
 	commands := commandLine{t, url}
-	worker := commands.start("worker", "--compact", "@every 1s", "--repack", "@every 1s", "--every", "20")
+	setLease(t, commands, "1 second")
+	pool.Reset()
+	worker := commands.start("worker", "--compact", "@every 1s", "--reap", "@every 1s", "--repack", "@every 1s", "--every", "20")
 
 	ctx, cancel := context.WithTimeout(t.Context(), *sideBySide)
 	defer cancel()
@@ -167,7 +174,7 @@ func TestUpkeepSideBySide(t *testing.T) {
 		writer := writer{store: pgagui.New(pool, nil), name: fmt.Sprint("writer-", i), random: rand.New(rand.NewPCG(1, uint64(i)))}
 		begin(func(n int) error { return writer.run(t.Context(), n) })
 	}
-	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"verify"}} {
+	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"reap"}, {"verify"}} {
 		begin(func(int) error {
 			if result := commands.run(arguments...); result.code != exitOK {
 				return fmt.Errorf("pgagui %s: exit code %d: %s%s", arguments, result.code, result.out, result.messages)
@@ -175,7 +182,7 @@ func TestUpkeepSideBySide(t *testing.T) {
 			return nil
 		})
 	}
-	for _, statement := range []string{`call agui.compact(5)`, `call agui.compact_running(20)`, `call agui.repack(5, older_than => '0')`} {
+	for _, statement := range []string{`call agui.compact(5)`, `call agui.compact_running(20)`, `call agui.reap(5)`, `call agui.repack(5, older_than => '0')`} {
 		begin(func(int) error {
 			if _, err := pool.Exec(t.Context(), statement); err != nil {
 				return fmt.Errorf("%s: %w", statement, err)
@@ -198,19 +205,29 @@ func TestUpkeepSideBySide(t *testing.T) {
 			t.Errorf("%d of %d jobs of pg_cron failed, error %v", failed, started, err)
 		}
 	}
+	setLease(t, commands, "0")
+	commands.must("reap")
 	commands.must("compact")
 	found := parse[verified](commands, "verify")
 	if found.Threads < 4 {
 		t.Errorf("verify: %+v", found)
 	}
-	var runs, batches int
-	if err := pool.QueryRow(t.Context(), `select (select count(*) from agui.run), (select count(*) from agui.batch)`).Scan(&runs, &batches); err != nil {
+	var runs, running, cutOff, batches int
+	if err := pool.QueryRow(t.Context(), `
+		select
+			count(*), count(*) filter (where status = 'running'), count(*) filter (where cut_off_reason is not null),
+			(select count(*) from agui.batch)
+		from agui.run`).Scan(&runs, &running, &cutOff, &batches); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d runs, %d batches; pg_cron started %d jobs", runs, batches, started)
+	if running > 0 {
+		t.Errorf("%d runs are in progress, although their writers are gone", running)
+	}
+	t.Logf("%d runs, %d of them cut off, %d batches; pg_cron started %d jobs", runs, cutOff, batches, started)
 }
 
-// writer appends runs of some events, in batches of some, to threads of its own; most follow the head, some branch off.
+// writer appends runs of some events, in batches of some, to threads of its own; most follow the head, some branch off. Beside them
+// it leaves runs without an end, in threads of their own.
 type writer struct {
 	store  *pgagui.Store
 	name   string
@@ -222,6 +239,12 @@ func (w writer) run(ctx context.Context, n int) error {
 	thread := fmt.Sprint(w.name, "-", n/runsOfThread)
 	n %= runsOfThread
 	id := fmt.Sprint("r", n)
+	if w.random.IntN(8) == 0 {
+		left := fmt.Sprint(thread, "-left-", n)
+		if _, err := w.store.Append(ctx, left, id, []json.RawMessage{json.RawMessage(started(left, id)), json.RawMessage(textBegins)}); err != nil {
+			return err
+		}
+	}
 	opening := map[string]string{"type": "RUN_STARTED", "runId": id}
 	if n > 0 && w.random.IntN(4) == 0 {
 		opening["parentRunId"] = fmt.Sprint("r", w.random.IntN(n))
@@ -237,7 +260,11 @@ func (w writer) run(ctx context.Context, n int) error {
 	events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"run":%d}}`, n)), json.RawMessage(`{"type":"RUN_FINISHED"}`))
 	for len(events) > 0 {
 		some := min(len(events), 1+w.random.IntN(8))
-		if _, err := w.store.Append(ctx, thread, id, events[:some]); err != nil {
+		_, err := w.store.Append(ctx, thread, id, events[:some])
+		if errors.Is(err, pgagui.ErrRunCutOff) {
+			return nil // the machine was too busy for a sign of life in time
+		}
+		if err != nil {
 			return err
 		}
 		events = events[some:]
