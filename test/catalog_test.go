@@ -81,6 +81,19 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `call agui.compact()`, true},
 		{"agui_writer", `select agui.append('t', 'u', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, true},
 		{"agui_writer", `call agui.compact()`, true},
+		{"agui_writer", `select agui.append('live', 'r', '[{"type":"RUN_STARTED"}]')`, true},
+		{"agui_reader", `select * from agui.poll('{live}', '{0}')`, true},
+		{"agui_reader", `select agui.status('live')`, true},
+		{"agui_reader", `select agui.request_stop('live')`, false},
+		{"agui_reader", `select agui.keep_alive('{live}', '{r}')`, false},
+		{"agui_reader", `call agui.reap()`, false},
+		{"agui_reader", `select agui.reap_run(agui.thread_key('', 'live'), 1)`, false},
+		{"agui_writer", `select agui.request_stop('live')`, true},
+		{"agui_writer", `set agui.lease = '0'`, true},
+		{"agui_writer", `select agui.keep_alive('{live}', '{r}')`, true},
+		{"agui_writer", `call agui.reap()`, true},
+		{"agui_writer", `reset agui.lease`, true},
+		{"agui_reader", `select 1 / count(*) from agui.run where run_id = 'r' and cut_off_reason is not null`, true},
 		{"agui_writer", `delete from agui.batch`, false},
 		{"agui_writer", `update agui.batch set n = 1`, false},
 		{"agui_writer", `truncate agui.batch`, false},
@@ -139,6 +152,7 @@ func TestReadsWriteNothing(t *testing.T) {
 		`select * from agui.events('t')`, `select * from agui.event`, `select * from agui.lineage('t')`, `select * from agui.runs('t')`,
 		`select * from agui.branches('t')`, `select * from agui.children('t')`, `select agui.head('t')`,
 		`select agui.merge_base('t', 'r', 'r')`, `select * from agui.verify('t')`,
+		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui.stale_runs()`,
 	} {
 		tx, err := pool.Begin(ctx)
 		if err != nil {
