@@ -302,6 +302,24 @@ var faults = []struct {
 		},
 	},
 	{
+		name:  "cut off",
+		plant: `update agui.run set cut_off_reason = 'no sign of life' where thread_key = KEY and run_no = 2`,
+		want: []string{
+			`b: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
+		},
+	},
+	{
+		name: "cut off in progress",
+		plant: `update agui.run set status = 'running', last_seq = null, ended_at = null, cut_off_reason = 'no sign of life' where thread_key = KEY and run_no = 4;
+			delete from agui.batch where thread_key = KEY and first_seq = 35;
+			delete from agui.snapshot where thread_key = KEY and run_no = 4;
+			delete from agui.message where thread_key = KEY and message_no = 4`,
+		want: []string{
+			`d: the run's row counts 9 events, its log has 7`,
+			`d: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
+		},
+	},
+	{
 		name:  "status running",
 		plant: `update agui.run set status = 'running' where thread_key = KEY and run_no = 2`,
 		want: []string{

@@ -7621,6 +7621,8 @@ as $$
                 format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.type, ending.seq, log.last_seq)),
             (log.n is not null and run.status <> agui.status_after(ending.type),
                 format('the run is marked as %s, by its log it is %s', run.status, agui.status_after(ending.type))),
+            (run.cut_off_reason is not null and ending.type is distinct from 'RUN_ERROR',
+                'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
             -- agui.append has parentRunId name a run, and a run without it follow the one begun last.
             (opening.parent_run_id <> coalesce(replace(parent.run_id, '\', '\u005c'), ''),
                 format('the run''s %s names the parent "%s", its row %s',
