@@ -485,9 +485,9 @@ begin
     end if;
 
     keys := array(
-        select agui.thread_key(coalesce(scopes[call_no], ''), thread_id)
-        from unnest(thread_ids) with ordinality as item (thread_id, call_no)
-        order by call_no
+        select agui.thread_key(coalesce(item.scope, ''), item.thread_id)
+        from unnest(thread_ids, scopes) with ordinality as item (thread_id, scope, call_no)
+        order by item.call_no
     );
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
@@ -500,15 +500,15 @@ begin
                 select lock, pg_try_advisory_xact_lock(lock) as is_taken
                 from (select distinct agui.thread_lock(key) as lock from unnest(keys) as item (key)) as item
             )
-            select item.call_no
-            from unnest(keys) with ordinality as item (key, call_no)
+            select item.*
+            from unnest(keys, thread_ids, run_ids) with ordinality as item (key, thread_id, run_id, call_no)
             join taken on taken.lock = agui.thread_lock(item.key)
             where not taken.is_taken
         loop
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": another transaction has the lock of the thread', run_ids[call.call_no], thread_ids[call.call_no]),
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;
