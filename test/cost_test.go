@@ -18,8 +18,14 @@ import (
 
 // What reading and appending cost is counted in rows, which do not depend on the machine: a slow path shows as more of them.
 
-// rowsRead counts the rows of a table that a statement looks at.
+// rowsRead counts the rows of a table that a statement looks at. In a table of one thread all rows are near; in a large one indexes lead
+// to them.
 func rowsRead(t *testing.T, pool *pgxpool.Pool, table, statement string, arguments ...any) (rows int64) {
+	t.Helper()
+	return rowsReadWith(t, pool, `set local enable_seqscan = off`, table, statement, arguments...)
+}
+
+func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement string, arguments ...any) (rows int64) {
 	t.Helper()
 	ctx := context.Background()
 	count := func(tx pgx.Tx) (n int64) {
@@ -36,8 +42,7 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, table, statement string, argumen
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	// In a table of one thread all rows are near; in a large one indexes lead to them.
-	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
+	if _, err := tx.Exec(ctx, setting); err != nil {
 		t.Fatal(err)
 	}
 	before := count(tx)

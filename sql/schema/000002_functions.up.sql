@@ -5352,14 +5352,21 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                when item.after_seq = 0 then null
-                -- What a standby does not have yet may come.
-                when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then not is_standby
-                else item.after_time <> agui.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1])
-            end as is_rewound
-        from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
-            as item (thread_id, after_seq, after_time, scope, thread_no)
-        cross join lateral (select agui.thread_key(coalesce(item.scope, ''), item.thread_id) as thread_key offset 0) as key
+                when item.after_seq <= 0 then null
+                when holder.first_seq is null and exists (
+                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
+                ) then 'AG014'
+                when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
+                    -- What a standby does not have yet may come.
+                    case when not is_standby then 'AG017' end
+                when item.after_time <> agui.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'AG017'
+            end as problem
+        from (
+            select thread_id, coalesce(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
+            from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
+                as item (thread_id, after_seq, after_time, scope, thread_no)
+        ) as item
+        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
         left join lateral (
             select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us
@@ -5398,18 +5405,11 @@ begin
         limit max_batches
     ) as batch
     cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.is_rewound is not true
+    where asked.problem is null
     union all
-    select
-        asked.thread_no, null, null, null, null, null, null,
-        case
-            when asked.first_seq is null and exists (
-                select from agui.erasure as erasure where erasure.thread_key = asked.thread_key and erasure.allowed_at is null
-            ) then 'AG014'
-            else 'AG017'
-        end
+    select asked.thread_no, null, null, null, null, null, null, asked.problem
     from asked
-    where asked.is_rewound
+    where asked.problem is not null
     order by 1, 3;
 end
 $$;
