@@ -55,7 +55,7 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 			mustAppend("r", events...)
 			sent = append(sent, events...)
 		}
-		if _, err := pool.Exec(ctx, `select agui.abandon($1, 'r')`, thread); err != nil {
+		if _, err := pool.Exec(ctx, `select agui.abandon($1, 'r', null)`, thread); err != nil {
 			t.Fatal(err)
 		}
 		if g.chance(50) {

@@ -12,7 +12,7 @@ import { setImmediate } from "node:timers/promises";
 // The client reports what it drops on the console. Stdout belongs to the answers, and the noise helps nobody.
 for (const method of ["debug", "error", "info", "log", "warn"]) console[method] = () => {};
 
-const { AbstractAgent, transformChunks, verifyEvents } = await import("@ag-ui/client");
+const { AbstractAgent, CompatibilityBoundary, transformChunks, verifyEvents } = await import("@ag-ui/client");
 const { from, lastValueFrom } = await import("rxjs");
 const { applyPatchesByTheRFC, inOurSpelling, inClientSpelling } = await import("./ours.mjs");
 
@@ -56,9 +56,24 @@ async function fold(events) {
   };
 }
 
+/** An agent whose run is a given stream. */
+class Source extends AbstractAgent {
+  constructor(events) {
+    super({ threadId: "" });
+    this.events = events;
+  }
+
+  run() {
+    return from(this.events);
+  }
+}
+
+/** Whether the verifier accepts the events; the boundary, which comes before it in runAgent, knows those of protocol 0.x. */
 async function verify(events) {
+  const input = { threadId: "", runId: "", state: {}, messages: [], tools: [], context: [], forwardedProps: {} };
   try {
-    await lastValueFrom(from(events).pipe(transformChunks(), verifyEvents()), { defaultValue: undefined });
+    const known = new CompatibilityBoundary().run(input, new Source(events));
+    await lastValueFrom(known.pipe(transformChunks(), verifyEvents()), { defaultValue: undefined });
     return { verified: true };
   } catch (error) {
     return { verified: false, verifyError: messageOf(error) };

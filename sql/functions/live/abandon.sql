@@ -21,12 +21,12 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui.close_run(key, run.run_no, reason);
+    return agui.close_run(key, run.run_no, coalesce(reason, 'its writer is gone'));
 end
 $$;
 
 comment on function agui.abandon(text, text, text, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning and steps are ended '
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
     'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
     'Errors: AG001 unknown thread, AG002 unknown run.';
 

@@ -5,12 +5,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    because   text;
     closing   text;
     closing_n int;
     log_end   record;
     stamp     timestamptz;
 begin
-    -- What the run opened and did not end, innermost first, each with the fields that its end must name.
+    because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
+
+    -- What the run opened and did not end, innermost first, each with the field that its end is named by.
     with opening (opens, closes, named_by) as (
         values
             ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
@@ -19,30 +22,34 @@ begin
             ('REASONING_START', 'REASONING_END', 'messageId'),
             ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
             ('THINKING_START', 'THINKING_END', null),
-            ('STEP_STARTED', 'STEP_FINISHED', 'stepName')
+            ('STEP_STARTED', 'STEP_FINISHED', 'stepName'),
+            ('SUBAGENT_STARTED', 'SUBAGENT_ERROR', 'subagentRunId')
     ),
     event as (
         select
             batch.first_seq + field.position - 1 as seq,
-            field.type,
-            json_build_object('messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName") as names,
+            -- A subagent ends in one of two ways.
+            case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
+            json_build_object(
+                'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
+            ) as names,
             -- A step is known by its name and the subagent that takes it; the others by their id alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner
         from agui.batch as batch
         cross join lateral rows from (
             json_to_recordset(agui.json_guard(batch.events::text)::json)
-                as (type text, "messageId" json, "toolCallId" json, "stepName" json, "subagentRunId" json)
+                as (type text, "messageId" text, "toolCallId" text, "stepName" text, "subagentRunId" text)
         ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", position)
         where batch.thread_key = close_run.thread_key
             and batch.run_no = close_run.run_no
-            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP)_(START|END|STARTED|FINISHED)$'
+            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP|SUBAGENT)_(START|END|STARTED|FINISHED|ERROR)$'
     ),
     open_thing as (
         select
             opening.closes,
             opening.named_by,
-            nullif((event.names -> opening.named_by)::text, 'null') as name,
-            event.owner::text as owner,
+            event.names ->> opening.named_by as name,
+            event.owner,
             max(event.seq) filter (where event.type = opening.opens) as opened_at,
             max(event.seq) filter (where event.type = opening.closes) as closed_at
         from event
@@ -53,18 +60,17 @@ begin
         select
             opened_at,
             '{"type":"' || closes || '"'
-                || coalesce(',"' || named_by || '":' || name, '')
-                || coalesce(',"subagentRunId":' || owner, '')
-                || '}' as event
+                || coalesce(',"' || named_by || '":' || agui.json_unguard(to_json(name)::text), '')
+                || coalesce(',"subagentRunId":' || agui.json_unguard(to_json(owner)::text), '')
+                || case closes when 'SUBAGENT_ERROR' then because else '}' end as event
         from open_thing
         where opened_at > coalesce(closed_at, 0)
     )
-    select coalesce(string_agg(agui.json_unguard(event), ',' order by opened_at desc) || ',', ''), count(*) + 1
+    select coalesce(string_agg(event, ',' order by opened_at desc) || ',', ''), count(*) + 1
     into closing, closing_n
     from ending;
 
-    closing := '[' || closing
-        || '{"type":"RUN_ERROR","message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}]';
+    closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
     select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
     into log_end
@@ -86,7 +92,7 @@ end
 $$;
 
 comment on function agui.close_run(uuid, int, text) is
-    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning and steps that it left open, '
+    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
     'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
     'The caller holds the thread''s lock.';
 
