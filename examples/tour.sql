@@ -66,6 +66,37 @@ select through_seq, message_nos from agui.snapshot order by run_no;
 select agui.restore('tour', 'run-2');
 select * from agui.verify('tour');
 
+\echo == Running agents: their events in one call and one commit. Each call is answered by its number; one that is refused does not keep the others.
+select call_no, last_seq, error_code, error from agui.append_many(
+    array['live-1', 'live-2', 'live-2'],
+    array['run-1', 'run-1', 'run-2'],
+    array[
+        '[{"type": "RUN_STARTED"}, {"type": "TEXT_MESSAGE_START", "messageId": "a1"}]',
+        '[{"type": "RUN_STARTED"}, {"type": "STEP_STARTED", "stepName": "search"}]',
+        '[{"type": "RUN_STARTED"}]'
+    ]::json[],
+    after_seqs => array[0, 0, 0]
+)
+order by call_no;
+
+\echo == Whoever watches asks for what came after the seqs that it has, of all its threads at once
+select thread_no, run_id, first_seq, n, events from agui.poll(array['live-1', 'live-2'], array[1, 2]);
+
+\echo == Somebody presses stop. The writer learns of it when it says that it is alive, and ends the run.
+select agui.request_stop('live-1', reason => 'enough');
+select call_no, status, stop_requested_at is not null as shall_stop, stop_reason
+from agui.keep_alive(array['live-1', 'live-2'], array['run-1', 'run-1']);
+select agui.append('live-1', 'run-1', '[{"type": "TEXT_MESSAGE_END", "messageId": "a1"}, {"type": "RUN_FINISHED"}]', after_seq => 2);
+select run_id, status, last_seq, is_stale, stop_reason from agui.status('live-1');
+
+\echo == The writer of the other is gone: without a sign of life for agui.lease, 5 minutes unless set, its run is ended in its place. Should it come back, it is told.
+set agui.lease = '0 seconds';
+select run_id, status, is_stale from agui.status('live-2');
+call agui.reap();
+reset agui.lease;
+select seq, payload from agui.events('live-2', after_seq => 2);
+select agui.append('live-2', 'run-1', '[{"type": "STEP_FINISHED", "stepName": "search"}, {"type": "RUN_FINISHED"}]', after_seq => 2);
+
 \echo == What the log refuses
 select agui.append('tour', 'run-1', '[{"type": "CUSTOM", "name": "late"}]');
 select agui.append('tour', 'run-4', '[{"type": "RUN_STARTED", "parentRunId": "run-9"}]');
