@@ -1,0 +1,147 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// beginRuns begins a run r in each thread.
+func beginRuns(t *testing.T, pool *pgxpool.Pool, threads ...string) {
+	t.Helper()
+	for _, thread := range threads {
+		if _, err := pool.Exec(context.Background(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runsOf says of all runs what they are, in the order of their threads.
+func runsOf(t *testing.T, db querier, expression string) string {
+	t.Helper()
+	rows, err := db.Query(context.Background(), `
+		select thread.thread_id || ' ' || `+expression+` from agui.run as run join agui.thread as thread using (thread_key) order by thread.thread_id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(runs)
+}
+
+// Runs without a sign of life are ended, but for those whose threads are being written to: their turn comes at the next call.
+func TestReapEndsTheSilentRuns(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	beginRuns(t, pool, "alive", "busy", "ended", "silent", "silent too")
+	if _, err := pool.Exec(ctx, `select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	// The others gave their last sign of life longer ago than a lease of no time at all.
+	if _, err := pool.Exec(ctx, `update agui.run set seen_at = now() + interval '1 hour' where thread_key = agui.thread_key('', 'alive')`); err != nil {
+		t.Fatal(err)
+	}
+	writer := begin(t, pool, pgx.ReadCommitted)
+	if _, err := writer.Exec(ctx, `select agui.append('busy', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `set agui.lease = '0 seconds'`); err != nil {
+		t.Fatal(err)
+	}
+	const status = `run.status || coalesce(', ' || run.cut_off_reason, '')`
+	reap := func(arguments, want string) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, `call agui.reap(`+arguments+`)`); err != nil {
+			t.Fatal(err)
+		}
+		if got := runsOf(t, pool, status); got != want {
+			t.Errorf("after agui.reap(%s): %s, want %s", arguments, got, want)
+		}
+	}
+	const cutOff = "failed, no sign of life for 00:00:00"
+	reap("max_time => '0'", "[alive running busy running ended finished silent running silent too running]")
+	other := begin(t, pool, pgx.ReadCommitted)
+	if _, err := other.Exec(ctx, `select pg_advisory_xact_lock(agui.job_lock('reap'))`); err != nil {
+		t.Fatal(err)
+	}
+	reap("", "[alive running busy running ended finished silent running silent too running]")
+	if err := other.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, `call agui.reap(max_runs => 1)`); err != nil {
+		t.Fatal(err)
+	}
+	var ended int
+	if err := pool.QueryRow(ctx, `select count(*) from agui.run where cut_off_reason is not null`).Scan(&ended); err != nil || ended != 1 {
+		t.Errorf("agui.reap(max_runs => 1) ended %d runs, error %v", ended, err)
+	}
+	reap("", "[alive running busy running ended finished silent "+cutOff+" silent too "+cutOff+"]")
+	if err := writer.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reap("", "[alive running busy "+cutOff+" ended finished silent "+cutOff+" silent too "+cutOff+"]")
+	for _, thread := range []string{"alive", "busy", "ended", "silent", "silent too"} {
+		wantNoProblem(t, pool, thread)
+	}
+}
+
+// A writer that says that it is alive writes once in a third of the lease, waits for nobody, and hears only of runs that it should look at.
+func TestKeepAliveWritesWhatIsDue(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	threads := []string{"asked to stop", "ended", "gone", "locked", "running"}
+	beginRuns(t, pool, threads...)
+	for _, statement := range []string{
+		`select agui.request_stop('asked to stop', reason => 'enough'), agui.request_stop('asked to stop', 'r', 'more than enough')`,
+		`select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`,
+		`select agui.abandon('gone', 'r', 'too long away')`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := begin(t, pool, pgx.ReadCommitted)
+	if _, err := other.Exec(ctx, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`); err != nil {
+		t.Fatal(err)
+	}
+	for lease, want := range map[string]string{
+		"5 minutes": "[asked to stop f ended f gone f locked f running f]",
+		"0 seconds": "[asked to stop t ended f gone f locked f running t]",
+	} {
+		tx := begin(t, pool, pgx.ReadCommitted)
+		if _, err := tx.Exec(ctx, `select set_config('agui.lease', $1, true)`, lease); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := tx.Query(ctx, `
+			select concat_ws(' ', call_no, status, stop_requested_at is not null, stop_reason, cut_off_reason)
+			from agui.keep_alive($1, array_fill('r'::text, array[6]))`, append(threads, "never begun"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signals, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(signals), "[1 running t enough 2 finished f 3 failed f too long away]"; got != want {
+			t.Errorf("lease %s: heard %s, want %s", lease, got, want)
+		}
+		if got := runsOf(t, tx, `case when run.seen_at is null then 'f' else 't' end`); got != want {
+			t.Errorf("lease %s: wrote %s, want %s", lease, got, want)
+		}
+		tx.Rollback(ctx)
+	}
+}
