@@ -14,7 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
 )
 
 // A follower has seen the events of a thread up to a seq.
@@ -252,6 +254,64 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 			t.Errorf("agui.poll(%s): %v, want AG008", arguments, err)
 		}
 	}
+}
+
+// What a standby does not have yet is no news; what it has, it knows as well as the primary. After a promotion what is missing is lost.
+func TestPollOnAStandby(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server, err := cluster.Start(ctx, cluster.Options{Settings: map[string]string{"fsync": "off"}, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := schema.Up(ctx, server.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	pool := testdb.Connect(t, server.URL("postgres"))
+	for _, statement := range []string{
+		`select agui.append(thread, 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]') from (values ('t'), ('erased')) as item (thread)`,
+		`select agui.erase('erased')`,
+		`do $$ begin execute format('copy (select 1) to %L', current_setting('data_directory') || '/standby.signal'); end $$`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := logOf(t, pool, "t", "")
+	if err := server.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pool.Reset()
+	followers := []follower{
+		{thread: new("t"), after: new(int64(1)), time: &log[0].time},
+		{thread: new("t"), after: new(int64(2)), time: new(log[1].time.Add(time.Microsecond))},
+		{thread: new("erased"), after: new(int64(2))},
+		{thread: new("t"), after: new(int64(3))},
+		{thread: new("not there yet"), after: new(int64(1))},
+	}
+	told := func(want string) {
+		t.Helper()
+		news, _ := poll(t, pool, followers, 10)
+		got := make([]string, len(news))
+		for i, events := range news {
+			for _, event := range events {
+				got[i] += event.payload + event.problem
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	told(`{"type":"CUSTOM"}, AG017, AG014, , `)
+	if _, err := pool.Exec(ctx, `select pg_promote()`); err != nil {
+		t.Fatal(err)
+	}
+	told(`{"type":"CUSTOM"}, AG017, AG014, AG017, AG017`)
 }
 
 // A thread without news costs a look at the end of its log, however long that and the others are; news cost what they bring.
