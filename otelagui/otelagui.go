@@ -52,6 +52,7 @@ type Options struct {
 //	pgagui.compact.left                 gauge, {run}: ended runs that wait for the next compaction
 //	pgagui.repack.runs                  counter, {run}: runs whose batches were joined where there was anything to join
 //	pgagui.repack.joined                counter, {batch}: batches that are part of a larger one now
+//	pgagui.reap.runs                    counter, {run}: stale runs that were closed
 //	pgagui.erase.threads                counter, {thread}: threads that were removed
 //	pgagui.erase.events                 counter, {event}: their events
 func Observer(options Options) (jobs.Observer, error) {
@@ -110,6 +111,7 @@ type instruments struct {
 	compactedRuns, compactedEvents, compactedLog, snapshots, droppedSnapshots metric.Int64Counter
 	left                                                                      metric.Int64Gauge
 	repackedRuns, joinedBatches                                               metric.Int64Counter
+	reapedRuns                                                                metric.Int64Counter
 	erasedThreads, erasedEvents                                               metric.Int64Counter
 }
 
@@ -128,6 +130,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		droppedSnapshots: counter("pgagui.compact.dropped_snapshots", "{snapshot}", "Snapshots that were dropped because they were no longer needed."),
 		repackedRuns:     counter("pgagui.repack.runs", "{run}", "Runs whose batches were joined where there was anything to join."),
 		joinedBatches:    counter("pgagui.repack.joined", "{batch}", "Batches that became part of a larger one."),
+		reapedRuns:       counter("pgagui.reap.runs", "{run}", "Runs that were closed because they gave no sign of life."),
 		erasedThreads:    counter("pgagui.erase.threads", "{thread}", "Threads that were removed for good."),
 		erasedEvents:     counter("pgagui.erase.events", "{event}", "Events of the threads that were removed."),
 	}
@@ -161,6 +164,8 @@ func (i *instruments) record(ctx context.Context, span trace.Span, result any) {
 	case jobs.Repacked:
 		count(i.repackedRuns, "pgagui.repack.runs", int64(done.Runs))
 		count(i.joinedBatches, "pgagui.repack.joined", int64(done.Joined))
+	case jobs.Reaped:
+		count(i.reapedRuns, "pgagui.reap.runs", int64(done.Runs))
 	case jobs.Erased:
 		if !done.DryRun {
 			count(i.erasedThreads, "pgagui.erase.threads", int64(done.Threads))

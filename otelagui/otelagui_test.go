@@ -53,7 +53,8 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 	busy := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
 		return compact.Run(ctx, pool, observe) // which is skipped, in a span within
 	}}
-	for _, job := range []jobs.Job{compact, failing, busy} {
+	reap := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) { return jobs.Reaped{Runs: 2}, nil }}
+	for _, job := range []jobs.Job{compact, failing, busy, reap} {
 		if _, err := job.Run(t.Context(), pool, observe); (err != nil) != (job.Name == "repack") {
 			t.Errorf("job %s: error %v", job.Name, err)
 		}
@@ -72,6 +73,7 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 		"pgagui repack failed, runs 0, error true, inside another false",
 		"pgagui compact skipped, runs 0, error false, inside another true",
 		"pgagui compact done, runs 0, error false, inside another false",
+		"pgagui reap done, runs 0, error false, inside another false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("spans:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -99,6 +101,7 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 	for name, want := range map[string]string{
 		"pgagui.compact.runs": "1{run}", "pgagui.compact.events": "2{event}", "pgagui.compact.left": "1{run}",
 		"pgagui.repack.joined":                "3{batch}",
+		"pgagui.reap.runs":                    "2{run}",
 		"pgagui.job.duration compact done":    "2s",
 		"pgagui.job.duration compact skipped": "1s",
 		"pgagui.job.duration repack failed":   "1s",
