@@ -232,7 +232,8 @@ func (r *Recorder) nextCall() call {
 		recording := r.queue[0]
 		r.queue = r.queue[1:]
 		recording.isQueued = false
-		if len(recording.pending) > 0 { // it may have failed since
+		// It may have failed since, or be sent alone since.
+		if len(recording.pending) > 0 && !recording.isAlone {
 			bytes += next.add(recording)
 		}
 	}

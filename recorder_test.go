@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,46 @@ func TestAThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T) {
 	mustFlush(t, locked)
 	if got := payloads(t, store, "locked", "r"); len(got) != 6 || got[1] != token(1) || got[4] != token(4) {
 		t.Errorf("the log has %s", got)
+	}
+}
+
+// What comes while a call is under way, and while the run waits for its thread's lock, is sent once and by one.
+func TestALockedThreadGetsEveryEventOnce(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Microsecond, MaxBatchEvents: 3})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	const times, tokens = 5, 300
+	for n := range times {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.Background())
+		if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 't')))`); err != nil {
+			t.Fatal(err)
+		}
+		for i := range tokens {
+			mustRecord(t, recording, token(n*tokens+i))
+			runtime.Gosched()
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustFlush(t, recording)
+	}
+	mustRecord(t, recording, finished)
+	mustFlush(t, recording)
+	got := payloads(t, store, "t", "r")
+	if len(got) != times*tokens+2 {
+		t.Fatalf("the log has %d events", len(got))
+	}
+	for i := range times * tokens {
+		if got[i+1] != token(i) {
+			t.Fatalf("event %d is %s", i+1, got[i+1])
+		}
 	}
 }
 
