@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
@@ -447,6 +449,48 @@ func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
 	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Error(err)
 	}
+}
+
+// lateAnswers is a database whose answers to appends come late.
+type lateAnswers struct {
+	*pgxpool.Pool
+	release <-chan struct{} // nil: they are in time
+}
+
+func (l *lateAnswers) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	rows, err := l.Pool.Query(ctx, sql, arguments...)
+	if strings.Contains(sql, "agui.append_many") && l.release != nil {
+		<-l.release
+	}
+	return rows, err
+}
+
+func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
+	t.Parallel()
+	direct, pool := newStore(t)
+	database := &lateAnswers{Pool: pool}
+	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+
+	answer := make(chan struct{})
+	database.release = answer
+	mustRecord(t, recording, token(1))
+	for len(payloads(t, direct, "t", "r")) < 2 {
+	}
+	if _, err := direct.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+		t.Fatal(err)
+	}
+	<-recording.Context().Done()
+	close(answer)
+	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Error(err)
+	}
+	// The recorder goes on with others.
+	next := recorder.Begin(t.Context(), "t", "next", pgagui.RecordOptions{})
+	mustRecord(t, next, started("next"), finished)
+	mustFlush(t, next)
 }
 
 func TestAClosedRecorderHasStoredAll(t *testing.T) {

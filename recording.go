@@ -213,6 +213,9 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 
 // stored notes that the first of the pending events are in the log.
 func (r *Recording) stored(events int, seq int64) {
+	if r.failure != nil { // while the call was under way: nothing is pending any more
+		return
+	}
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)
 	}
