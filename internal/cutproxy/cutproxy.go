@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,8 +48,8 @@ func Start(t testing.TB, databaseURL string) *Proxy {
 	}
 	address.Host = listener.Addr().String()
 	parameters := address.Query()
-	parameters.Set("sslmode", "disable") // the proxy has to read what it passes on
-	address.RawQuery = parameters.Encode()
+	parameters.Set("sslmode", "disable")                                   // the proxy has to read what it passes on
+	address.RawQuery = strings.ReplaceAll(parameters.Encode(), "+", "%20") // PostgreSQL's addresses know no other space
 
 	proxy := &Proxy{url: address.String(), listener: listener, connections: make(map[*connection]struct{})}
 	proxy.network, proxy.server = pgconn.NetworkAddress(database.Host, database.Port)

@@ -317,6 +317,16 @@ func TestRefuse(t *testing.T) {
 	wantNumbers(t, beside, 1, 2)
 }
 
+func TestTheAddressKeepsItsSettings(t *testing.T) {
+	t.Parallel()
+	proxy := cutproxy.Start(t, testdb.Empty(t)+"&options=-c%20statement_timeout%3D7s%20-c%20lock_timeout%3D1s")
+	var timeouts string
+	err := connect(t, proxy.URL()).QueryRow(t.Context(), `select current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')`).Scan(&timeouts)
+	if err != nil || timeouts != "7s 1s" {
+		t.Errorf("%q, %v", timeouts, err)
+	}
+}
+
 func TestHeldTrafficArrivesLater(t *testing.T) {
 	t.Parallel()
 	proxy, beside := start(t)
