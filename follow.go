@@ -140,7 +140,9 @@ func (f *follower) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status, err := asked(ctx, func() (*RunStatus, error) { return f.store.Status(ctx, f.key.threadID, f.options.RunID) })
+	status, err := asked(ctx, f, func(ctx context.Context) (*RunStatus, error) {
+		return f.store.Status(ctx, f.key.threadID, f.options.RunID)
+	})
 	if f.options.Stay && (errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrUnknownRun)) {
 		// What was in the log before the run begins need not be looked at.
 		f.goTo(progress.LogEnd)
@@ -174,7 +176,7 @@ func (f *follower) shortHistory(ctx context.Context, status *RunStatus) error {
 		runID, lastSeq = status.Parent, status.FirstSeq-1
 	}
 	if runID != "" {
-		events, err := asked(ctx, func() ([]json.RawMessage, error) {
+		events, err := asked(ctx, f, func(ctx context.Context) ([]json.RawMessage, error) {
 			return f.store.Replay(ctx, f.key.threadID, runID, f.options.History)
 		})
 		if err != nil {
@@ -259,14 +261,14 @@ func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 }
 
 func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
-	return asked(ctx, func() (db.RunsInProgressRow, error) {
+	return asked(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
 		return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
 	})
 }
 
 // asked asks the database again while it cannot be reached.
-func asked[T any](ctx context.Context, ask func() (T, error)) (T, error) {
-	answer, err := again(ctx, func(error) {}, ask)
+func asked[T any](ctx context.Context, f *follower, ask func(context.Context) (T, error)) (T, error) {
+	answer, err := again(ctx, f.store.live.callTimeout, func(error) {}, ask)
 	return answer, refusal(err)
 }
 

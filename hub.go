@@ -17,10 +17,11 @@ import (
 // what lies behind it. One that is further back than the topic reaches reads from the database, for itself. So nobody waits for a slow follower,
 // and what is live joins on to what was read without a gap or a double: both are told apart by seq alone.
 type hub struct {
-	queries  *db.Queries
-	interval time.Duration
-	logger   *slog.Logger
-	readers  chan struct{} // bounds how many followers read from the database at once
+	queries     *db.Queries
+	interval    time.Duration
+	callTimeout time.Duration
+	logger      *slog.Logger
+	readers     chan struct{} // bounds how many followers read from the database at once
 
 	mu     sync.Mutex // guards what follows, and all topics
 	topics map[topicKey]*topic
@@ -64,18 +65,17 @@ const (
 	maxBatchesPerPoll = 100
 	// restShare of the time the hub does nothing, however many threads there are.
 	restShare = 0.8
-	// pollTimeout is after how long a query that is not answered is given up.
-	pollTimeout = 30 * time.Second
 	// maxReaders is how many followers read from the database at once.
 	maxReaders = 4
 )
 
 func newHub(queries *db.Queries, config *Config) *hub {
 	h := &hub{
-		queries: queries, interval: config.PollInterval, logger: config.Logger, readers: make(chan struct{}, maxReaders),
-		topics: map[topicKey]*topic{}, woken: make(chan struct{}, 1),
+		queries: queries, interval: config.PollInterval, callTimeout: config.CallTimeout, logger: config.Logger,
+		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{}, woken: make(chan struct{}, 1),
 	}
 	setDefault(&h.interval, 20*time.Millisecond)
+	setDefault(&h.callTimeout, 30*time.Second)
 	if h.logger == nil {
 		h.logger = slog.Default()
 	}
@@ -258,7 +258,7 @@ func (h *hub) poll(topics []*topic) error {
 		}
 		h.mu.Unlock()
 		params.MaxBatches = maxBatchesPerPoll
-		ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), h.callTimeout)
 		rows, err := h.queries.Poll(ctx, params)
 		cancel()
 		if err != nil {
@@ -359,10 +359,8 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, 
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: maxBatchesPerPoll,
 	}
-	rows, err := again(ctx, func(error) {}, func() ([]db.PollRow, error) {
-		timed, cancel := context.WithTimeout(ctx, pollTimeout)
-		defer cancel()
-		return h.queries.Poll(timed, params)
+	rows, err := again(ctx, h.callTimeout, func(error) {}, func(ctx context.Context) ([]db.PollRow, error) {
+		return h.queries.Poll(ctx, params)
 	})
 	if err != nil {
 		return nil, refusal(err)

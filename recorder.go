@@ -3,6 +3,7 @@ package pgagui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -271,9 +272,7 @@ func (r *Recorder) send(c call) {
 	if len(c.recordings) == 0 {
 		return
 	}
-	answers, err := again(r.background, r.outage("append"), func() ([]db.AppendManyRow, error) {
-		ctx, cancel := context.WithTimeout(r.background, r.config.CallTimeout)
-		defer cancel()
+	answers, err := again(r.background, r.config.CallTimeout, r.outage("append"), func(ctx context.Context) ([]db.AppendManyRow, error) {
 		return r.store.queries.AppendMany(ctx, c.params)
 	})
 	r.mu.Lock()
@@ -348,9 +347,7 @@ func (r *Recorder) keepAlive() {
 				params.RunIds = append(params.RunIds, recording.runID)
 				params.Scopes = append(params.Scopes, recording.scope)
 			}
-			signals, err := again(r.background, outage, func() ([]db.KeepAliveRow, error) {
-				ctx, cancel := context.WithTimeout(r.background, r.config.CallTimeout)
-				defer cancel()
+			signals, err := again(r.background, r.config.CallTimeout, outage, func(ctx context.Context) ([]db.KeepAliveRow, error) {
 				return r.store.queries.KeepAlive(ctx, params)
 			})
 			if err != nil {
@@ -402,25 +399,40 @@ func (r *Recorder) outage(what string) func(error) {
 	}
 }
 
-// again makes a call until it succeeds, fails for good or ctx ends. report is told of each failure that is not for good, and with nil of a
-// success.
-func again[T any](ctx context.Context, report func(error), try func() (T, error)) (T, error) {
+// again makes a call until it succeeds, fails for good or ctx ends. One that is not answered within the timeout is given up, for the network may
+// have lost it. report is told of each failure that is not for good, and with nil of a success.
+func again[T any](
+	ctx context.Context, timeout time.Duration, report func(error), call func(context.Context) (T, error),
+) (result T, err error) {
 	const longest = 2 * time.Second
 	pause := 20 * time.Millisecond
 	for {
-		result, err := try()
-		if err == nil {
+		timed, cancel := context.WithTimeout(ctx, timeout)
+		result, err = call(timed)
+		cancel()
+		switch {
+		case err == nil:
 			report(nil)
-		}
-		if err == nil || ctx.Err() != nil || !isPassing(err) {
+			return result, nil
+		case !isPassing(err):
 			return result, err
+		case ctx.Err() != nil:
+			return result, endedBy(ctx, err)
 		}
 		report(err)
 		select {
 		case <-time.After(pause/2 + rand.N(pause)): // many recorders must not come back at once
 		case <-ctx.Done():
-			return result, err
+			return result, endedBy(ctx, err)
 		}
 		pause = min(2*pause, longest)
 	}
+}
+
+// endedBy is the error of a ctx that ended while calls failed.
+func endedBy(ctx context.Context, failure error) error {
+	if errors.Is(failure, ctx.Err()) {
+		return failure
+	}
+	return fmt.Errorf("%w, while the database did not answer: %w", ctx.Err(), failure)
 }

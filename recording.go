@@ -195,7 +195,7 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		if failure != nil {
 			*abandon = failure.Error()
 		}
-		_, err := again(ctx, func(error) {}, func() (int64, error) {
+		_, err := again(ctx, recorder.config.CallTimeout, func(error) {}, func(ctx context.Context) (int64, error) {
 			return recorder.store.InScope(r.scope).Abandon(ctx, r.threadID, r.runID, *abandon)
 		})
 		if err != nil && failure == nil {

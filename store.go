@@ -26,6 +26,9 @@ type Config struct {
 	// PollInterval is how often Follow asks for news of a run in progress while there is some; while there is none it asks less often,
 	// and for a thread without a run in progress much less. 20 ms when 0.
 	PollInterval time.Duration
+	// CallTimeout is after how long a query of Follow that the database does not answer is given up, to be made again on another connection.
+	// 30 seconds when 0. How long the pool tries to connect is its own setting, connect_timeout.
+	CallTimeout time.Duration
 	// Logger gets a line when Follow cannot reach the database and when it can again. slog.Default() when nil.
 	Logger *slog.Logger
 }

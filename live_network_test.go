@@ -1,0 +1,387 @@
+package pgagui_test
+
+// Recorder and Follow over a network that cuts connections, refuses them, or hangs.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+var (
+	quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+	// givesUpSoon is for tests in which the network hangs.
+	givesUpSoon = 300 * time.Millisecond
+)
+
+// newNetwork makes a database, a proxy in front of it, a store through the proxy, and one beside it.
+func newNetwork(t testing.TB, parameters string) (proxy *cutproxy.Proxy, through, beside *pgagui.Store) {
+	t.Helper()
+	address := testdb.New(t) + parameters
+	proxy = cutproxy.Start(t, address)
+	config := &pgagui.Config{Logger: quiet, CallTimeout: givesUpSoon}
+	return proxy, pgagui.New(testdb.Connect(t, proxy.URL()), config), pgagui.New(testdb.Connect(t, address), config)
+}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// agents stream runs, each in a thread of its own, until they shall end.
+type agents struct {
+	threads []string
+	tokens  []int // of each, once they have ended
+	end     chan struct{}
+	group   errgroup.Group
+}
+
+// startAgents lets a number of agents stream to recorders, which they take in turn. Each waits now and then until all of its events are stored.
+func startAgents(t testing.TB, n int, recorders ...*pgagui.Recorder) *agents {
+	a := &agents{threads: make([]string, n), tokens: make([]int, n), end: make(chan struct{})}
+	for i := range n {
+		a.threads[i] = fmt.Sprint("t", i)
+		recording := recorders[i%len(recorders)].Begin(t.Context(), a.threads[i], "r", pgagui.RecordOptions{})
+		a.group.Go(func() error {
+			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+				return err
+			}
+			for n := 0; ; n++ {
+				select {
+				case <-a.end:
+					a.tokens[i] = n
+					if err := recording.Record(t.Context(), events(finished)...); err != nil {
+						return err
+					}
+					return recording.Close(t.Context())
+				default:
+				}
+				if err := recording.Record(t.Context(), events(token(n))...); err != nil {
+					return err
+				}
+				if n%(2+i%5) == 0 {
+					if err := recording.Flush(t.Context()); err != nil {
+						return err
+					}
+				}
+			}
+		})
+	}
+	return a
+}
+
+// stop lets the agents end their runs, and checks that the log has what they emitted.
+func (a *agents) stop(t testing.TB, store *pgagui.Store) {
+	t.Helper()
+	close(a.end)
+	if err := a.group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, thread := range a.threads {
+		got := payloads(t, store, thread, "r")
+		if len(got) != a.tokens[i]+2 {
+			t.Fatalf("thread %s has %d events, its agent emitted %d", thread, len(got), a.tokens[i]+2)
+		}
+		for n := range a.tokens[i] {
+			if got[n+1] != token(n) {
+				t.Fatalf("thread %s: event %d is %s", thread, n+2, got[n+1])
+			}
+		}
+	}
+	mustVerify(t, store, a.threads[0])
+}
+
+func TestWhatIsCutBetweenCommitAndAnswerIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, Logger: quiet})
+	agents := startAgents(t, 32, recorder)
+	const times, cuts = 10, 3 // the call, and then its repeats
+	for range times {
+		proxy.CutBeforeAnswer(cuts, "AppendMany")
+		eventually(t, "the cuts are made", func() bool { return proxy.CutsLeft() == 0 })
+		commits := recorder.Stats().Commits
+		eventually(t, "the recorder goes on", func() bool { return recorder.Stats().Commits > commits })
+	}
+	agents.stop(t, beside)
+	if stats := recorder.Stats(); stats.Repeats < times*cuts {
+		t.Errorf("%+v: %d answers did not come", stats, times*cuts)
+	}
+}
+
+func TestWhatIsCutAtAnyMomentIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, CheckEvery: 5 * time.Millisecond, Logger: quiet})
+	agents := startAgents(t, 32, recorder)
+	for range 12 {
+		commits := recorder.Stats().Commits
+		eventually(t, "the recorder goes on", func() bool { return recorder.Stats().Commits > commits })
+		time.Sleep(rand.N(5 * time.Millisecond)) // to cut in the midst of whatever it does
+		proxy.CutNow()
+	}
+	agents.stop(t, beside)
+	if stats := recorder.Stats(); stats.Repeats == 0 {
+		t.Errorf("%+v: no cut had an effect", stats)
+	}
+}
+
+func TestWhatANetworkThatHangsHoldsBackIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
+	agents := startAgents(t, 32, recorder)
+	for range 3 {
+		commits := recorder.Stats().Commits
+		eventually(t, "the recorder goes on", func() bool { return recorder.Stats().Commits > commits })
+		repeats := recorder.Stats().Repeats
+		proxy.Hold()
+		eventually(t, "a call is given up", func() bool { return recorder.Stats().Repeats > repeats })
+		proxy.Release() // now the database gets the call that was given up as well as the one that repeats it
+	}
+	agents.stop(t, beside)
+}
+
+func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	const runs, maxBuffer = 30, 1000
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, MaxBufferBytes: maxBuffer, Logger: quiet})
+	recordings := make([]*pgagui.Recording, runs)
+	for i := range recordings {
+		recordings[i] = recorder.Begin(t.Context(), fmt.Sprint("t", i), "r", pgagui.RecordOptions{})
+		mustRecord(t, recordings[i], started("r"))
+		mustFlush(t, recordings[i])
+	}
+	proxy.Refuse(true)
+	proxy.CutNow()
+
+	// Each takes what it may keep, then it waits.
+	taken := 0
+	for size := len(token(0)); size <= maxBuffer; size += len(token(taken)) {
+		for _, recording := range recordings {
+			mustRecord(t, recording, token(taken))
+		}
+		taken++
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	notStored := fmt.Sprintf("%d events", taken)
+	for _, recording := range recordings {
+		err := recording.Record(ended, events(token(taken))...)
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" wait to be stored") {
+			t.Fatalf("record: %v", err)
+		}
+		if err := recording.Flush(ended); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored") {
+			t.Fatalf("flush: %v", err)
+		}
+	}
+	first := recordings[0]
+	if err := first.Close(ended); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored") {
+		t.Errorf("close: %v", err)
+	}
+	if err := first.Record(t.Context(), events(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {
+		t.Errorf("record to one that is being closed: %v", err)
+	}
+	waiting := make(chan error)
+	go func() { waiting <- recordings[1].Record(t.Context(), events(token(taken))...) }()
+
+	proxy.Refuse(false)
+	if err := <-waiting; err != nil {
+		t.Errorf("the one that waits: %v", err)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+	for i, recording := range recordings[1:] {
+		mustRecord(t, recording, finished)
+		if err := recording.Close(t.Context()); err != nil {
+			t.Errorf("run %d: %v", i+1, err)
+		}
+	}
+	for i := range recordings {
+		want := taken + 2 // the first with the RUN_ERROR that closing it appended
+		if i == 1 {
+			want++
+		}
+		if got := payloads(t, beside, fmt.Sprint("t", i), "r"); len(got) != want || got[taken] != token(taken-1) {
+			t.Errorf("run %d has %d events, want %d", i, len(got), want)
+		}
+	}
+}
+
+// All events are stored, but the run is to be ended in the log, too.
+func TestCloseWhileTheDatabaseIsAwayCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recording := newRecorder(t, through, &pgagui.RecorderConfig{Logger: quiet}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	proxy.Refuse(true)
+	proxy.CutNow()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := recording.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "could not be ended") {
+		t.Errorf("close: %v", err)
+	}
+	proxy.Refuse(false)
+	proxy.CutBeforeAnswer(1, "Abandon")
+	if err := recording.Close(t.Context()); err != nil || proxy.CutsLeft() != 0 {
+		t.Errorf("close again: %v", err)
+	}
+	if got := payloads(t, beside, "t", "r"); len(got) != 2 {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+// The call that ends the run hangs: it is given up and made again.
+func TestCloseGivesUpACallThatHangs(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	proxy := cutproxy.Start(t, address)
+	pool := testdb.Connect(t, proxy.URL())
+	recorder := newRecorder(t, pgagui.New(pool, nil), &pgagui.RecorderConfig{CheckEvery: time.Hour, CallTimeout: givesUpSoon, Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	proxy.Hold()
+	closed := make(chan error, 1)
+	go func() { closed <- recording.Close(t.Context()) }()
+	eventually(t, "the call is made again, on another connection", func() bool { return pool.Stat().CanceledAcquireCount() > 0 })
+	proxy.CutNow()
+	proxy.Release()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if got := payloads(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r"); len(got) != 2 {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, withLease("300ms"))
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 5 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	status := func() *pgagui.RunStatus {
+		status, err := beside.Status(t.Context(), "t", "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	outage := func(begin, end func()) {
+		t.Helper()
+		repeats := recorder.Stats().Repeats
+		begin()
+		eventually(t, "the recorder calls in vain", func() bool { return recorder.Stats().Repeats > repeats })
+		eventually(t, "the run seems to be left", func() bool { return status().Stale })
+		end()
+		eventually(t, "the run is alive again", func() bool { return !status().Stale })
+	}
+	refuse, accept := func() { proxy.Refuse(true); proxy.CutNow() }, func() { proxy.Refuse(false) }
+	outage(refuse, accept)
+	outage(proxy.Hold, proxy.Release)
+	outage(refuse, func() {
+		if n, err := beside.RequestStop(t.Context(), "t", "r", "enough"); n != 1 || err != nil {
+			t.Errorf("%d runs, %v", n, err)
+		}
+		accept()
+	})
+	<-recording.Context().Done()
+	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrStopRequested) {
+		t.Error(cause)
+	}
+	mustRecord(t, recording, finished)
+	mustFlush(t, recording)
+}
+
+// followAll follows threads with a few followers each, at different paces. They end with the threads' runs.
+func followAll(t testing.TB, store *pgagui.Store, threads []string) (seen *atomic.Int64, followers *errgroup.Group) {
+	seen, followers = &atomic.Int64{}, &errgroup.Group{}
+	for _, thread := range threads {
+		for pace := range 3 {
+			options := pgagui.FollowOptions{RunID: "r", Stay: true}
+			followers.Go(func() error {
+				var last int64
+				for event, err := range store.Follow(t.Context(), thread, options) {
+					if err != nil {
+						return fmt.Errorf("thread %s after seq %d: %w", thread, last, err)
+					}
+					if event.Seq != last+1 {
+						return fmt.Errorf("thread %s: seq %d after %d", thread, event.Seq, last)
+					}
+					last = event.Seq
+					seen.Add(1)
+					if pace == 2 && last%50 == 0 {
+						time.Sleep(20 * time.Millisecond) // a slow one
+					}
+				}
+				if status, err := store.Status(t.Context(), thread, "r"); err != nil || status.LastSeq != last {
+					return fmt.Errorf("thread %s: ended after seq %d, %+v, %w", thread, last, status, err)
+				}
+				return nil
+			})
+		}
+	}
+	return seen, followers
+}
+
+func TestFollowersOutlastABadNetwork(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recorder := newRecorder(t, beside, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond})
+	agents := startAgents(t, 6, recorder)
+	seen, followers := followAll(t, through, agents.threads)
+	goOn := func() {
+		t.Helper()
+		before := seen.Load()
+		eventually(t, "the followers go on", func() bool { return seen.Load() > before })
+	}
+	for range 10 {
+		goOn()
+		time.Sleep(rand.N(5 * time.Millisecond)) // to cut in the midst of whatever they do
+		proxy.CutNow()
+	}
+	stored := func(events int64) {
+		t.Helper()
+		before := recorder.Stats().Events
+		eventually(t, "more events are stored", func() bool { return recorder.Stats().Events > before+events })
+	}
+	goOn()
+	proxy.Refuse(true)
+	proxy.CutNow()
+	stored(500)
+	proxy.Refuse(false)
+	goOn()
+	for range 2 {
+		proxy.Hold()
+		stored(500)
+		proxy.Release()
+		goOn()
+	}
+	agents.stop(t, beside)
+	if err := followers.Wait(); err != nil {
+		t.Error(err)
+	}
+}
