@@ -25,8 +25,8 @@ type hub struct {
 
 	mu     sync.Mutex // guards what follows, and all topics
 	topics map[topicKey]*topic
-	isRun  bool
-	woken  chan struct{} // a topic is due earlier than it was
+	stop   context.CancelFunc // ends the asking; nil: nobody follows
+	woken  chan struct{}      // a topic is due earlier than it was
 }
 
 type topicKey struct{ scope, threadID string }
@@ -63,8 +63,11 @@ const (
 	// maxTopicsPerPoll and maxBatchesPerPoll bound a query and its answer.
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
-	// restShare of the time the hub does nothing, however many threads there are.
-	restShare = 0.8
+	// restShare of the time the hub does nothing, however many threads there are; but never for longer than longestRest.
+	restShare   = 0.8
+	longestRest = time.Second
+	// longestBackoff is how long the hub waits at most before it asks again a database that cannot be reached.
+	longestBackoff = 2 * time.Second
 	// maxReaders is how many followers read from the database at once.
 	maxReaders = 4
 )
@@ -72,7 +75,7 @@ const (
 func newHub(queries *db.Queries, config *Config) *hub {
 	h := &hub{
 		queries: queries, interval: config.PollInterval, callTimeout: config.CallTimeout, logger: config.Logger,
-		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{}, woken: make(chan struct{}, 1),
+		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 	}
 	setDefault(&h.interval, 20*time.Millisecond)
 	setDefault(&h.callTimeout, 30*time.Second)
@@ -92,9 +95,11 @@ func (h *hub) join(key topicKey) *topic {
 		h.topics[key] = t
 	}
 	t.followers++
-	if !h.isRun {
-		h.isRun = true
-		go h.run() // ends when nobody follows any more
+	if h.stop == nil {
+		var ctx context.Context
+		ctx, h.stop = context.WithCancel(context.Background())
+		h.woken = make(chan struct{}, 1)
+		go h.run(ctx, h.woken)
 	}
 	return t
 }
@@ -104,7 +109,10 @@ func (h *hub) leave(t *topic) {
 	defer h.mu.Unlock()
 	if t.followers--; t.followers == 0 {
 		delete(h.topics, t.key)
-		h.wakeUp()
+	}
+	if len(h.topics) == 0 { // at once, so that a query that hangs keeps no connection
+		h.stop()
+		h.stop = nil
 	}
 }
 
@@ -178,56 +186,61 @@ func (t *topic) contradicts(position Position) bool {
 	return !event.RecordedAt.Equal(position.RecordedAt)
 }
 
-// run polls until nobody follows any more.
-func (h *hub) run() {
+// run polls until nobody follows any more. Should somebody follow again before it has ended, that starts another.
+func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 	var failing time.Time // since when
 	backoff := h.interval
 	for {
-		due, wait := h.dueTopics()
+		due, wait := h.dueTopics(ctx)
 		if due == nil {
-			if wait < 0 {
-				return
-			}
-			timer := time.NewTimer(wait)
 			select {
-			case <-timer.C:
-			case <-h.woken:
-				timer.Stop()
+			case <-time.After(wait):
+			case <-woken:
+			case <-ctx.Done():
+				return
 			}
 			continue
 		}
 		begin := time.Now()
-		err := h.poll(due)
-		took := time.Since(begin)
+		err := h.poll(ctx, due)
+		// With very many threads, or a slow server, news come later, but the server has time for others.
+		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))
+		rest = max(h.interval/4, min(rest, longestRest))
 		switch {
-		case err == nil && !failing.IsZero():
-			h.logger.Info("pgagui: followers get news again", "after", time.Since(failing))
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			if !failing.IsZero() {
+				h.logger.Info("pgagui: followers get news again", "after", time.Since(failing))
+			}
 			failing, backoff = time.Time{}, h.interval
-		case err != nil && isPassing(err):
+		case isPassing(err):
 			if failing.IsZero() {
 				failing = time.Now()
 				h.logger.Warn("pgagui: followers get no news, the database is asked again and again", "error", err)
 			}
-			backoff = min(2*backoff, 2*time.Second)
-			time.Sleep(backoff)
-		case err != nil:
+			backoff = min(2*backoff, longestBackoff)
+			rest = backoff
+		default:
 			// The followers ask for themselves, and are told.
 			for _, t := range due {
 				h.reset(t)
 			}
 		}
-		// With very many threads, or a slow server, news come later, but the server has time for others.
-		time.Sleep(max(h.interval/4, time.Duration(float64(took)*restShare/(1-restShare))))
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// dueTopics returns the topics to ask for; if there is none, how long nothing is to be done: -1: ever.
-func (h *hub) dueTopics() (due []*topic, wait time.Duration) {
+// dueTopics returns the topics to ask for; if there is none, how long nothing is to be done.
+func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.topics) == 0 {
-		h.isRun = false
-		return nil, -1
+	if ctx.Err() != nil {
+		return nil, 0 // the topics are those of another run
 	}
 	now := time.Now()
 	wait = time.Hour
@@ -246,7 +259,7 @@ func (h *hub) dueTopics() (due []*topic, wait time.Duration) {
 }
 
 // poll asks for the news of topics.
-func (h *hub) poll(topics []*topic) error {
+func (h *hub) poll(ctx context.Context, topics []*topic) error {
 	for part := range slices.Chunk(topics, maxTopicsPerPoll) {
 		var params db.PollParams
 		h.mu.Lock()
@@ -258,8 +271,8 @@ func (h *hub) poll(topics []*topic) error {
 		}
 		h.mu.Unlock()
 		params.MaxBatches = maxBatchesPerPoll
-		ctx, cancel := context.WithTimeout(context.Background(), h.callTimeout)
-		rows, err := h.queries.Poll(ctx, params)
+		timed, cancel := context.WithTimeout(ctx, h.callTimeout)
+		rows, err := h.queries.Poll(timed, params)
 		cancel()
 		if err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
@@ -383,5 +385,84 @@ func TestFollowersOutlastABadNetwork(t *testing.T) {
 	agents.stop(t, beside)
 	if err := followers.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// queries counts what is asked of the database.
+type queries struct{ begun, underWay atomic.Int64 }
+
+func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	q.begun.Add(1)
+	q.underWay.Add(1)
+	return ctx
+}
+
+func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
+	q.underWay.Add(-1)
+}
+
+// connectCounted returns a pool whose queries are counted.
+func connectCounted(t testing.TB, address string, maxConns int32) (*pgxpool.Pool, *queries) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &queries{}
+	config.ConnConfig.Tracer = counted
+	config.MaxConns = maxConns
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, counted
+}
+
+func TestAFollowerEndsWithItsContextWhileTheNetworkIsBad(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r")))
+	for what, break_ := range map[string]func(*cutproxy.Proxy){
+		"hangs":   (*cutproxy.Proxy).Hold,
+		"refuses": func(proxy *cutproxy.Proxy) { proxy.Refuse(true); proxy.CutNow() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proxy := cutproxy.Start(t, address)
+			pool, counted := connectCounted(t, proxy.URL(), 8)
+			defer proxy.Release() // what was given up says good-bye
+			store := pgagui.New(pool, &pgagui.Config{CallTimeout: time.Hour, Logger: quiet})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended, live := make(chan error, 3), make(chan struct{})
+			follow := func(options pgagui.FollowOptions, began func()) {
+				for _, err := range store.Follow(ctx, "t", options) {
+					if err != nil {
+						ended <- err
+						return
+					}
+					began()
+				}
+				ended <- nil
+			}
+			go follow(pgagui.FollowOptions{}, func() { close(live) })
+			<-live
+			begun := counted.begun.Load()
+			eventually(t, "it is live", func() bool { return counted.begun.Load() > begun+3 })
+			break_(proxy)
+			go follow(pgagui.FollowOptions{}, func() { t.Error("an event came through") })
+			go follow(pgagui.FollowOptions{RunID: "r"}, func() { t.Error("an event came through") })
+			if what == "hangs" {
+				eventually(t, "all of them ask", func() bool { return counted.underWay.Load() >= 1 })
+			}
+			cancel()
+			for range cap(ended) {
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("it ended by %v", err)
+				}
+			}
+			// What asks for all of them ends with the last, too: it keeps no connection.
+			eventually(t, "nothing is asked any more", func() bool { return counted.underWay.Load() == 0 })
+		})
 	}
 }
