@@ -278,6 +278,36 @@ func TestCloseGivesUpACallThatHangs(t *testing.T) {
 	}
 }
 
+func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "")
+	recorder := through.NewRecorder(&pgagui.RecorderConfig{CallTimeout: time.Hour, Logger: quiet})
+	one := recorder.Begin(t.Context(), "t1", "r", pgagui.RecordOptions{})
+	two := recorder.Begin(t.Context(), "t2", "r", pgagui.RecordOptions{})
+	mustRecord(t, one, started("r"))
+	mustFlush(t, one)
+	proxy.Hold()
+	defer proxy.Release()
+	mustRecord(t, one, token(1), token(2))
+	mustRecord(t, two, started("r"), token(1), token(2))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := recorder.Close(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `thread "t1": 2 events`) || !strings.Contains(err.Error(), `thread "t2": 3 events`) {
+		t.Errorf("close: %v", err)
+	}
+	for _, recording := range []*pgagui.Recording{one, two} {
+		<-recording.Context().Done() // the agent learns that nothing more is stored
+		if err := recording.Record(t.Context(), events(token(3))...); err == nil {
+			t.Error("it records after that")
+		}
+	}
+	proxy.CutNow()
+	if got := payloads(t, beside, "t1", "r"); len(got) != 1 {
+		t.Errorf("the log has %s", got)
+	}
+}
+
 func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	t.Parallel()
 	proxy, through, beside := newNetwork(t, withLease("300ms"))

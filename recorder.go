@@ -147,6 +147,14 @@ func (r *Recorder) Close(ctx context.Context) error {
 	closing.Wait()
 	r.stop()
 	r.tasks.Wait()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, recording := range open {
+		if failures[i] != nil {
+			recording.fail(failures[i]) // its agent goes on for nothing
+		}
+	}
 	return errors.Join(failures...)
 }
 
