@@ -224,14 +224,6 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if progress.LogEnd < f.position.Seq {
-		// A standby that has less than the follower has seen elsewhere: it is asked again.
-		select {
-		case <-time.After(5 * f.store.live.interval):
-		case <-ctx.Done():
-		}
-		return progress.RunIds, nil
-	}
 	f.mayHaveEnded = false
 	switch {
 	case f.options.RunID != "":
@@ -260,10 +252,26 @@ func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
+// progress asks where the log ends and which runs are in progress. A standby may have less than the follower has seen elsewhere: it is
+// waited for, as what it says of the runs is older than that.
 func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
-	return asked(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
-		return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
-	})
+	const longest = time.Second
+	for pause := f.store.live.interval; ; pause = min(2*pause, longest) {
+		progress, err := asked(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
+			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
+		})
+		if err != nil || progress.LogEnd >= f.position.Seq {
+			return progress, err
+		}
+		if _, err := f.store.live.read(ctx, f.key, f.position); err != nil {
+			return progress, err // it is no standby: the log was rewound
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return progress, ctx.Err()
+		}
+	}
 }
 
 // asked asks the database again while it cannot be reached.

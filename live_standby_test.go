@@ -1,0 +1,415 @@
+package pgagui_test
+
+// Recorder and Follow with a standby: one that lags, one that is promoted, one that missed the end.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	schema "github.com/pgagui/pgagui/sql/schema"
+)
+
+// replicated is a primary with the schema, and a standby of it.
+type replicated struct {
+	primary, standby         *cluster.Cluster
+	primaryPool, standbyPool *pgxpool.Pool
+	// onPrimary and onStandby are stores of different processes.
+	onPrimary, onStandby *pgagui.Store
+	asked                *queries // of the standby
+}
+
+func newReplicated(t testing.TB) *replicated {
+	t.Helper()
+	options := cluster.Options{Settings: map[string]string{"fsync": "off"}}
+	stop := func(cluster *cluster.Cluster) {
+		t.Cleanup(func() {
+			if err := cluster.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	primary, err := cluster.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(primary)
+	if err := schema.Up(t.Context(), primary.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	standby, err := primary.Standby(t.Context(), options)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(standby)
+	r := &replicated{primary: primary, standby: standby, primaryPool: testdb.Connect(t, primary.URL("postgres"))}
+	r.standbyPool, r.asked = connectCounted(t, standby.URL("postgres"), 8)
+	config := &pgagui.Config{Logger: quiet}
+	r.onPrimary, r.onStandby = pgagui.New(r.primaryPool, config), pgagui.New(r.standbyPool, config)
+	return r
+}
+
+// pause lets the standby show nothing new, until resume.
+func (r *replicated) pause(t testing.TB) {
+	t.Helper()
+	mustExec(t, r.standbyPool, `select pg_wal_replay_pause()`)
+	eventually(t, "replay is paused", func() bool {
+		return ask[string](t, r.standbyPool, `select pg_get_wal_replay_pause_state()`) == "paused"
+	})
+}
+
+func (r *replicated) resume(t testing.TB) {
+	t.Helper()
+	mustExec(t, r.standbyPool, `select pg_wal_replay_resume()`)
+}
+
+// disconnect lets the standby receive nothing any more.
+func (r *replicated) disconnect(t testing.TB) {
+	t.Helper()
+	mustExec(t, r.standbyPool, `alter system set primary_conninfo = ''`)
+	mustExec(t, r.standbyPool, `select pg_reload_conf()`)
+	eventually(t, "the standby stops to receive", func() bool {
+		return ask[int](t, r.standbyPool, `select count(*) from pg_stat_wal_receiver`) == 0
+	})
+}
+
+func mustExec(t testing.TB, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func ask[Answer any](t testing.TB, pool *pgxpool.Pool, question string) (answer Answer) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), question).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", question, err)
+	}
+	return answer
+}
+
+// logEnd is the last seq of thread t that a store shows; 0: none.
+func logEnd(t testing.TB, store *pgagui.Store) int64 {
+	t.Helper()
+	status, err := store.Status(t.Context(), "t", "")
+	if errors.Is(err, pgagui.ErrUnknownThread) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status.LastSeq
+}
+
+func TestAThreadIsFollowedAndRestoredOnAStandby(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	agents := startAgents(t, 8, newRecorder(t, r.onPrimary, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond}))
+	seen, followers := followAll(t, r.onStandby, agents.threads)
+	eventually(t, "the followers get events", func() bool { return seen.Load() > 500 })
+	r.pause(t)
+	before := seen.Load()
+	r.resume(t)
+	eventually(t, "they go on after a pause", func() bool { return seen.Load() > before+500 })
+	agents.stop(t, r.onPrimary)
+	if err := followers.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, thread := range agents.threads {
+		want, err := r.onPrimary.Restore(t.Context(), thread, pgagui.At{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.onStandby.Restore(t.Context(), thread, pgagui.At{})
+		if err != nil || string(got.Document) != string(want.Document) {
+			t.Errorf("thread %s: the standby restores %.200s, %v", thread, got.Document, err)
+		}
+		status, err := r.onStandby.Status(t.Context(), thread, "r")
+		if err != nil || status.Status != pgagui.Finished || status.LastSeq != want.Seq {
+			t.Errorf("thread %s: %+v, %v", thread, status, err)
+		}
+	}
+}
+
+// What followers have seen on the primary, and a standby that lags has not.
+func TestFollowersWaitForAStandbyThatLags(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	r.pause(t)
+	mustAppend(t, r.onPrimary, "t", "one", events(started("one"), token(1), finished))
+	mustAppend(t, r.onPrimary, "t", "two", events(started("two"), token(1)))
+	mustAppend(t, r.onPrimary, "t", "two", events(token(2), finished))
+	seen, err := follow(t.Context(), r.onPrimary, "t", pgagui.FollowOptions{})
+	if err != nil || len(seen) != 7 {
+		t.Fatalf("%d events, %v", len(seen), err)
+	}
+	type outcome struct {
+		what string
+		seqs []int64
+		err  error
+	}
+	cases := []struct {
+		after   int64
+		options pgagui.FollowOptions
+		want    []int64
+	}{
+		{5, pgagui.FollowOptions{}, []int64{6, 7}},
+		{7, pgagui.FollowOptions{}, nil},
+		{2, pgagui.FollowOptions{RunID: "one"}, []int64{3}},
+		{3, pgagui.FollowOptions{RunID: "one"}, nil},
+		{3, pgagui.FollowOptions{RunID: "one", Stay: true}, nil},
+		{5, pgagui.FollowOptions{RunID: "two"}, []int64{6, 7}},
+		{3, pgagui.FollowOptions{RunID: "two", Stay: true}, []int64{4, 5, 6, 7}},
+		{7, pgagui.FollowOptions{RunID: "two"}, nil},
+	}
+	outcomes := make([]chan outcome, len(cases))
+	ended := make(chan string, len(cases))
+	for i, test := range cases {
+		outcomes[i] = make(chan outcome, 1)
+		test.options.After = seen[test.after-1].Position()
+		what := fmt.Sprintf("after %d, %+v", test.after, test.options)
+		go func() {
+			events, err := follow(t.Context(), r.onStandby, "t", test.options)
+			result := outcome{what: what, err: err}
+			for _, event := range events {
+				result.seqs = append(result.seqs, event.Seq)
+			}
+			outcomes[i] <- result
+			ended <- what
+		}()
+	}
+	// They ask now and then. Those that ask without a pause would ask several times each while this asks once.
+	before := r.asked.begun.Load()
+	eventually(t, "they ask", func() bool { return r.asked.begun.Load() > before+int64(4*len(cases)) })
+	const questions = 100
+	before = r.asked.begun.Load()
+	for range questions {
+		if end := logEnd(t, r.onStandby); end != 0 {
+			t.Fatalf("the standby is at seq %d", end)
+		}
+	}
+	if asked := r.asked.begun.Load() - before - questions; asked > 2*questions {
+		t.Errorf("%d followers that wait asked %d times, while %d other questions were asked", len(cases), asked, questions)
+	}
+	select {
+	case what := <-ended:
+		t.Errorf("ended early: %s", what)
+	default:
+	}
+	r.resume(t)
+	for i, test := range cases {
+		if got := <-outcomes[i]; got.err != nil || fmt.Sprint(got.seqs) != fmt.Sprint(test.want) {
+			t.Errorf("%s: %v, %v, want %v", got.what, got.seqs, got.err, test.want)
+		}
+	}
+}
+
+func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	first := newRecorder(t, r.onPrimary, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, first, started("r"), token(1))
+	mustFlush(t, first)
+	eventually(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
+	r.pause(t)
+	mustRecord(t, first, token(2))
+	if err := first.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// The standby lags: what the recorder knows of may still come.
+	recorder := newRecorder(t, r.onStandby, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
+	other := recorder.Begin(t.Context(), "other", "r", pgagui.RecordOptions{})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{AfterSeq: first.Seq()})
+	mustRecord(t, recording, token(3))
+	mustRecord(t, other, started("r"))
+	eventually(t, "it tries", func() bool { return recorder.Stats().Repeats > 3 })
+	seen := make(chan pgagui.Event, 10)
+	go func() {
+		for event, err := range r.onStandby.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if err != nil {
+				t.Error(err)
+			}
+			seen <- event
+		}
+		close(seen)
+	}()
+	lsn := ask[string](t, r.primaryPool, `select pg_current_wal_flush_lsn()::text`)
+	eventually(t, "the standby receives all", func() bool {
+		return ask[bool](t, r.standbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
+	})
+	if err := r.primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustFlush(t, recording)
+	mustRecord(t, recording, finished)
+	mustRecord(t, other, finished)
+	for _, recording := range []*pgagui.Recording{recording, other} {
+		if err := recording.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := payloads(t, r.onStandby, "t", "r"); len(got) != 5 || got[3] != token(3) {
+		t.Errorf("the log has %s", got)
+	}
+	var last int64
+	for event := range seen {
+		if last++; event.Seq != last {
+			t.Errorf("seq %d, want %d", event.Seq, last)
+		}
+	}
+	if last != 5 {
+		t.Errorf("the follower ended after seq %d", last)
+	}
+}
+
+func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	// Clients reach whichever server the name stands for.
+	failedOver := make(chan struct{})
+	server := func() string {
+		select {
+		case <-failedOver:
+			return r.standby.URL("postgres")
+		default:
+			return r.primary.URL("postgres")
+		}
+	}
+	pool := connectTo(t, server)
+	store := pgagui.New(pool, &pgagui.Config{Logger: quiet})
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	idle := recorder.Begin(t.Context(), "idle", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"), token(1))
+	mustRecord(t, idle, started("r"))
+	mustFlush(t, recording)
+	mustFlush(t, idle)
+
+	// One follower keeps up. Another is slow: it stops at seq 2.
+	reached := make(chan struct{})
+	ahead := make(chan error, 1)
+	go func() {
+		var err error
+		for event, failure := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if err = failure; failure == nil && event.Seq == 4 {
+				close(reached)
+			}
+		}
+		ahead <- err
+	}()
+	slowAt2, goOn := make(chan struct{}), make(chan struct{})
+	slow := make(chan error, 1)
+	go func() {
+		var got []string
+		for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if err != nil {
+				slow <- err
+				return
+			}
+			if got = append(got, string(event.Payload)); event.Seq == 2 {
+				close(slowAt2)
+				<-goOn
+			}
+		}
+		if want := fmt.Sprint([]string{started("r"), token(1), token(9), finished}); fmt.Sprint(got) != want {
+			slow <- fmt.Errorf("the slow one got %s", got)
+			return
+		}
+		slow <- nil
+	}()
+	<-slowAt2
+	eventually(t, "the standby has the beginning", func() bool { return logEnd(t, r.onStandby) == 2 })
+	r.disconnect(t)
+	mustRecord(t, recording, token(2), token(3))
+	mustFlush(t, recording)
+	<-reached
+	var resume pgagui.Position
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		resume = event.Position()
+		break
+	}
+
+	if err := r.primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(failedOver)
+	if err := <-ahead; !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("the follower that saw what is gone: %v", err)
+	}
+	for _, options := range []pgagui.FollowOptions{{After: resume}, {After: resume, RunID: "r"}, {After: resume, Stay: true}} {
+		if seen, err := follow(t.Context(), store, "t", options); !errors.Is(err, pgagui.ErrLogRewound) || len(seen) > 0 {
+			t.Errorf("one that comes back, %+v: %d events, %v", options, len(seen), err)
+		}
+	}
+	mustRecord(t, recording, token(4))
+	if err := recording.Flush(t.Context()); !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("the recording: %v", err)
+	}
+	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrLogRewound) {
+		t.Errorf("its agent is told %v", cause)
+	}
+	mustRecord(t, idle, finished) // one that lost nothing
+	if err := idle.Close(t.Context()); err != nil {
+		t.Errorf("the other recording: %v", err)
+	}
+
+	// Somebody goes on from what is left, before the recording is closed.
+	mustAppend(t, store, "t", "r", events(token(9), finished))
+	close(goOn)
+	if err := <-slow; err != nil {
+		t.Errorf("the follower that saw less: %v", err)
+	}
+	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("close: %v", err)
+	}
+	if got := payloads(t, store, "t", "r"); len(got) != 4 {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+// connectTo returns a pool of connections to the server that the function names when they are made.
+func connectTo(t testing.TB, server func() string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.BeforeConnect = beforeConnect(server)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func beforeConnect(server func() string) func(context.Context, *pgx.ConnConfig) error {
+	return func(_ context.Context, config *pgx.ConnConfig) error {
+		current, err := pgx.ParseConfig(server())
+		if err == nil {
+			config.Host, config.Port, config.Password, config.Fallbacks = current.Host, current.Port, current.Password, nil
+		}
+		return err
+	}
+}
