@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // follow collects what Follow yields until it ends.
@@ -40,9 +41,12 @@ func wantSeqs(t testing.TB, what string, seen []pgagui.Event, first, last int64)
 }
 
 func TestFollowersSeeEveryEventOnceWhereverTheyBegin(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
-	others := pgagui.New(pool, &pgagui.Config{PollInterval: time.Millisecond}) // in another process: it hears nothing of the recorder
+	bothWays(t, followersSeeEveryEventOnceWhereverTheyBegin)
+}
+
+func followersSeeEveryEventOnceWhereverTheyBegin(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
+	others := pgagui.New(testdb.Connect(t, address), &pgagui.Config{PollInterval: time.Millisecond}) // in another process: it hears nothing of the recorder
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 2 * time.Millisecond})
 	const tokens = 300
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
@@ -135,9 +139,10 @@ func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestAFollowerStaysForTheNextRun(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+func TestAFollowerStaysForTheNextRun(t *testing.T) { bothWays(t, aFollowerStaysForTheNextRun) }
+
+func aFollowerStaysForTheNextRun(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	seen := make(chan pgagui.Event)
@@ -267,9 +272,11 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 }
 
 // A log that goes on otherwise than a follower has seen, as after a crash without synchronous_commit.
-func TestARewoundLogIsNoticed(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
+func TestARewoundLogIsNoticed(t *testing.T) { bothWays(t, aRewoundLogIsNoticed) }
+
+func aRewoundLogIsNoticed(t *testing.T, address string) {
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, nil)
 	rewind := func(behind int) {
 		t.Helper()
 		_, err := pool.Exec(t.Context(), fmt.Sprintf(`
@@ -321,8 +328,11 @@ func TestARewoundLogIsNoticed(t *testing.T) {
 }
 
 func TestShortHistoryLeadsIntoTheRunInProgress(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+	bothWays(t, shortHistoryLeadsIntoTheRunInProgress)
+}
+
+func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	mustAppend(t, store, "t", "one", events(started("one"), `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"a"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"b"}`,
 		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`, finished))

@@ -76,6 +76,3 @@ func mustVerify(t testing.TB, store *pgagui.Store, threadID string) {
 		t.Errorf("verify thread %s: run %q: %s", threadID, problem.RunID, problem.Problem)
 	}
 }
-
-// withLease is what to add to the address of a database for another lease.
-func withLease(lease string) string { return "&options=-c%20agui.lease%3D" + lease }

@@ -30,10 +30,11 @@ var (
 	givesUpSoon = 300 * time.Millisecond
 )
 
-// newNetwork makes a database, a proxy in front of it, a store through the proxy, and one beside it.
-func newNetwork(t testing.TB, parameters string) (proxy *cutproxy.Proxy, through, beside *pgagui.Store) {
+// newNetwork makes a database with settings, a proxy in front of it, a store through the proxy, and one beside it.
+func newNetwork(t testing.TB, settings ...string) (proxy *cutproxy.Proxy, through, beside *pgagui.Store) {
 	t.Helper()
-	address := testdb.New(t) + parameters
+	address := testdb.New(t)
+	set(t, address, settings)
 	proxy = cutproxy.Start(t, address)
 	config := &pgagui.Config{Logger: quiet, CallTimeout: givesUpSoon}
 	return proxy, pgagui.New(testdb.Connect(t, proxy.URL()), config), pgagui.New(testdb.Connect(t, address), config)
@@ -113,7 +114,7 @@ func (a *agents) stop(t testing.TB, store *pgagui.Store) {
 
 func TestWhatIsCutBetweenCommitAndAnswerIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, Logger: quiet})
 	agents := startAgents(t, 32, recorder)
 	const times, cuts = 10, 3 // the call, and then its repeats
@@ -131,7 +132,7 @@ func TestWhatIsCutBetweenCommitAndAnswerIsStoredOnce(t *testing.T) {
 
 func TestWhatIsCutAtAnyMomentIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, CheckEvery: 5 * time.Millisecond, Logger: quiet})
 	agents := startAgents(t, 32, recorder)
 	for range 12 {
@@ -148,7 +149,7 @@ func TestWhatIsCutAtAnyMomentIsStoredOnce(t *testing.T) {
 
 func TestWhatANetworkThatHangsHoldsBackIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
 	agents := startAgents(t, 32, recorder)
 	for range 3 {
@@ -164,7 +165,7 @@ func TestWhatANetworkThatHangsHoldsBackIsStoredOnce(t *testing.T) {
 
 func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	const runs, maxBuffer = 30, 1000
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, MaxBufferBytes: maxBuffer, Logger: quiet})
 	recordings := make([]*pgagui.Recording, runs)
@@ -233,7 +234,7 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 // All events are stored, but the run is to be ended in the log, too.
 func TestCloseWhileTheDatabaseIsAwayCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recording := newRecorder(t, through, &pgagui.RecorderConfig{Logger: quiet}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
@@ -280,7 +281,7 @@ func TestCloseGivesUpACallThatHangs(t *testing.T) {
 
 func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recorder := through.NewRecorder(&pgagui.RecorderConfig{CallTimeout: time.Hour, Logger: quiet})
 	one := recorder.Begin(t.Context(), "t1", "r", pgagui.RecordOptions{})
 	two := recorder.Begin(t.Context(), "t2", "r", pgagui.RecordOptions{})
@@ -310,7 +311,7 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 
 func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, withLease("300ms"))
+	proxy, through, beside := newNetwork(t, "agui.lease = '300ms'")
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 5 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))
@@ -381,7 +382,7 @@ func followAll(t testing.TB, store *pgagui.Store, threads []string) (seen *atomi
 
 func TestFollowersOutlastABadNetwork(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "")
+	proxy, through, beside := newNetwork(t)
 	recorder := newRecorder(t, beside, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond})
 	agents := startAgents(t, 6, recorder)
 	seen, followers := followAll(t, through, agents.threads)

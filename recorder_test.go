@@ -46,8 +46,11 @@ func mustFlush(t testing.TB, recording *pgagui.Recording) {
 }
 
 func TestRunsThatAreRecordedAtOnceShareCommits(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+	bothWays(t, runsThatAreRecordedAtOnceShareCommits)
+}
+
+func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 10 * time.Millisecond})
 	const runs, tokens = 100, 40
 	var group errgroup.Group
@@ -94,9 +97,10 @@ func TestRunsThatAreRecordedAtOnceShareCommits(t *testing.T) {
 	mustVerify(t, store, "t0")
 }
 
-func TestFlushMeansThatAllIsStored(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+func TestFlushMeansThatAllIsStored(t *testing.T) { bothWays(t, flushMeansThatAllIsStored) }
+
+func flushMeansThatAllIsStored(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Hour}) // so only Flush has it sent
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"), token(1))
@@ -172,8 +176,11 @@ func TestARunIsHandedOverToAnotherRecorder(t *testing.T) {
 }
 
 func TestWhatIsRefusedEndsOnlyItsOwnRecording(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+	bothWays(t, whatIsRefusedEndsOnlyItsOwnRecording)
+}
+
+func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 50 * time.Millisecond})
 	mustAppend(t, store, "busy", "other", events(started("other")))
 	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`
@@ -244,8 +251,12 @@ func TestRecordRefusesWhatIsNoEventAtOnce(t *testing.T) {
 
 // A thread that another transaction writes to keeps only its own run waiting.
 func TestAThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
+	bothWays(t, aThreadThatIsLockedKeepsNoOtherRunWaiting)
+}
+
+func aThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T, address string) {
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, nil)
 	recorder := newRecorder(t, store, nil)
 	locked := recorder.Begin(t.Context(), "locked", "r", pgagui.RecordOptions{})
 	free := recorder.Begin(t.Context(), "free", "r", pgagui.RecordOptions{})
@@ -369,9 +380,10 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-func TestAStopRequestReachesTheRecorder(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
+func TestAStopRequestReachesTheRecorder(t *testing.T) { bothWays(t, aStopRequestReachesTheRecorder) }
+
+func aStopRequestReachesTheRecorder(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond})
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))
@@ -398,9 +410,11 @@ func TestAStopRequestReachesTheRecorder(t *testing.T) {
 }
 
 func TestAnIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T) {
-	t.Parallel()
-	url := testdb.New(t)
-	pool := testdb.Connect(t, url+withLease("300ms"))
+	bothWays(t, anIdleRunStaysAliveAndASilentOneIsCutOff, "agui.lease = '300ms'")
+}
+
+func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
+	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
 	idle := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "idle", "r", pgagui.RecordOptions{})
 	silent := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour}).Begin(t.Context(), "silent", "r", pgagui.RecordOptions{})
@@ -516,9 +530,11 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 	}
 }
 
-func TestDurabilityIsTheRecorders(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
+func TestDurabilityIsTheRecorders(t *testing.T) { bothWays(t, durabilityIsTheRecorders) }
+
+func durabilityIsTheRecorders(t *testing.T, address string) {
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, nil)
 	// A trigger sees how the transaction will be committed.
 	_, err := pool.Exec(t.Context(), `
 		create table seen (setting text);

@@ -1,0 +1,74 @@
+package pgagui_test
+
+// Recorder and Follow through PgBouncer in transaction mode.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/pooler"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// bothWays runs a test on a database that it reaches directly, and on one that it reaches through PgBouncer. The settings, such as
+// "agui.lease = '1s'", are those of the database.
+func bothWays(t *testing.T, test func(t *testing.T, address string), settings ...string) {
+	t.Parallel()
+	database := func(t *testing.T) string {
+		address := testdb.New(t)
+		set(t, address, settings)
+		return address
+	}
+	t.Run("direct", func(t *testing.T) {
+		t.Parallel()
+		test(t, database(t))
+	})
+	t.Run("pooler", func(t *testing.T) {
+		t.Parallel()
+		test(t, pooler.Start(t, database(t)))
+	})
+}
+
+// set gives a database settings, for those who connect from now on.
+func set(t testing.TB, address string, settings []string) {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(t.Context())
+	for _, setting := range settings {
+		database := pgx.Identifier{connection.Config().Database}.Sanitize()
+		if _, err := connection.Exec(t.Context(), "alter database "+database+" set "+setting); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestManyProcessesShareFewConnectionsOfAPooler(t *testing.T) {
+	t.Parallel()
+	address := pooler.Start(t, testdb.New(t))
+	const processes, runs = 4, 24
+	stores := make([]*pgagui.Store, processes)
+	recorders := make([]*pgagui.Recorder, processes)
+	for i := range stores {
+		stores[i] = pgagui.New(testdb.Connect(t, address), nil)
+		recorders[i] = newRecorder(t, stores[i], &pgagui.RecorderConfig{Linger: 5 * time.Millisecond, CheckEvery: 10 * time.Millisecond})
+	}
+	agents := startAgents(t, runs, recorders...)
+	var followers errgroup.Group
+	for i, store := range stores {
+		seen, group := followAll(t, store, agents.threads[i*runs/processes:][:runs/processes]) // each recorded by another process
+		followers.Go(group.Wait)
+		eventually(t, fmt.Sprintf("the followers of process %d get events", i), func() bool { return seen.Load() > 500 })
+	}
+	agents.stop(t, stores[0])
+	if err := followers.Wait(); err != nil {
+		t.Error(err)
+	}
+}
