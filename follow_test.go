@@ -382,3 +382,51 @@ func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {
 		}
 	}
 }
+
+func TestManyFollowersShareOneConnection(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	pool, _ := connectCounted(t, address, 1)
+	store := pgagui.New(pool, nil)
+	beside := pgagui.New(testdb.Connect(t, address), nil)
+	recorder := newRecorder(t, beside, &pgagui.RecorderConfig{Linger: 20 * time.Millisecond})
+	agents := startAgents(t, 20, recorder)
+	const followersEach = 10
+	var quick, slow errgroup.Group
+	quickEnded := make(chan struct{})
+	for _, thread := range agents.threads {
+		following := func(pause func()) func() error {
+			return func() error {
+				var last int64
+				for event, err := range store.Follow(t.Context(), thread, pgagui.FollowOptions{RunID: "r", Stay: true}) {
+					if err != nil {
+						return err
+					}
+					if event.Seq != last+1 {
+						return fmt.Errorf("thread %s: seq %d after %d", thread, event.Seq, last)
+					}
+					if last = event.Seq; last == 2 {
+						pause()
+					}
+				}
+				if status, err := beside.Status(t.Context(), thread, "r"); err != nil || status.LastSeq != last {
+					return fmt.Errorf("thread %s: ended after seq %d, %+v, %w", thread, last, status, err)
+				}
+				return nil
+			}
+		}
+		for range followersEach - 1 {
+			quick.Go(following(func() {}))
+		}
+		slow.Go(following(func() { <-quickEnded }))
+	}
+	eventually(t, "there is much to follow", func() bool { return recorder.Stats().Events > 10_000 })
+	agents.stop(t, beside)
+	if err := quick.Wait(); err != nil {
+		t.Error(err)
+	}
+	close(quickEnded)
+	if err := slow.Wait(); err != nil {
+		t.Error(err)
+	}
+}
