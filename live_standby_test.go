@@ -215,6 +215,33 @@ func TestFollowersWaitForAStandbyThatLags(t *testing.T) {
 	}
 }
 
+func TestFollowersOnAStandbyHearThatTheirThreadWasErased(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	mustAppend(t, r.onPrimary, "t", "r", events(started("r"), token(1)))
+	live, ended := make(chan pgagui.Position, 2), make(chan error, 1)
+	go func() {
+		var err error
+		for event, failure := range r.onStandby.Follow(t.Context(), "t", pgagui.FollowOptions{Stay: true}) {
+			if err = failure; err == nil {
+				live <- event.Position()
+			}
+		}
+		ended <- err
+	}()
+	<-live
+	resume := <-live
+	if _, err := r.onPrimary.Erase(t.Context(), "t", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, pgagui.ErrThreadErased) {
+		t.Errorf("the one that is live: %v", err)
+	}
+	if _, err := follow(t.Context(), r.onStandby, "t", pgagui.FollowOptions{After: resume}); !errors.Is(err, pgagui.ErrThreadErased) {
+		t.Errorf("one that comes back: %v", err)
+	}
+}
+
 func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
