@@ -23,10 +23,11 @@ type hub struct {
 	logger      *slog.Logger
 	readers     chan struct{} // bounds how many followers read from the database at once
 
-	mu     sync.Mutex // guards what follows, and all topics
-	topics map[topicKey]*topic
-	stop   context.CancelFunc // ends the asking; nil: nobody follows
-	woken  chan struct{}      // a topic is due earlier than it was
+	mu      sync.Mutex // guards what follows, and all topics
+	topics  map[topicKey]*topic
+	stop    context.CancelFunc // ends the asking; nil: nobody follows
+	woken   chan struct{}      // a topic is due earlier than it was
+	failing time.Time          // since when the database cannot be reached
 }
 
 type topicKey struct{ scope, threadID string }
@@ -188,7 +189,6 @@ func (t *topic) contradicts(position Position) bool {
 
 // run polls until nobody follows any more. Should somebody follow again before it has ended, that starts another.
 func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
-	var failing time.Time // since when
 	backoff := h.interval
 	for {
 		due, wait := h.dueTopics(ctx)
@@ -210,15 +210,10 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			if !failing.IsZero() {
-				h.logger.Info("pgagui: followers get news again", "after", time.Since(failing))
-			}
-			failing, backoff = time.Time{}, h.interval
+			h.report(nil)
+			backoff = h.interval
 		case isPassing(err):
-			if failing.IsZero() {
-				failing = time.Now()
-				h.logger.Warn("pgagui: followers get no news, the database is asked again and again", "error", err)
-			}
+			h.report(err)
 			backoff = min(2*backoff, longestBackoff)
 			rest = backoff
 		default:
@@ -232,6 +227,25 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// report tells the log when the database cannot be reached, and when it can again.
+func (h *hub) report(err error) {
+	h.mu.Lock()
+	since := h.failing
+	switch {
+	case err == nil:
+		h.failing = time.Time{}
+	case since.IsZero():
+		h.failing = time.Now()
+	}
+	h.mu.Unlock()
+	switch {
+	case err != nil && since.IsZero():
+		h.logger.Warn("pgagui: followers get no news, the database is asked again and again", "error", err)
+	case err == nil && !since.IsZero():
+		h.logger.Info("pgagui: followers get news again", "after", time.Since(since))
 	}
 }
 
@@ -372,7 +386,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, 
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: maxBatchesPerPoll,
 	}
-	rows, err := again(ctx, h.callTimeout, func(error) {}, func(ctx context.Context) ([]db.PollRow, error) {
+	rows, err := again(ctx, h.callTimeout, h.report, func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)
 	})
 	if err != nil {

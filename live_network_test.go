@@ -3,6 +3,7 @@ package pgagui_test
 // Recorder and Follow over a network that cuts connections, refuses them, or hangs.
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -416,6 +417,34 @@ func TestFollowersOutlastABadNetwork(t *testing.T) {
 	agents.stop(t, beside)
 	if err := followers.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	proxy := cutproxy.Start(t, address)
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r"), finished))
+	lines, log := io.Pipe()
+	defer lines.Close()
+	store := pgagui.New(testdb.Connect(t, proxy.URL()), &pgagui.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	proxy.Refuse(true)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: "r"})
+		ended <- err
+		log.Close()
+	}()
+	var said []string
+	for scanner := bufio.NewScanner(lines); scanner.Scan(); {
+		said = append(said, scanner.Text())
+		proxy.Refuse(false)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(said) != 2 || !strings.Contains(said[0], "followers get no news") || !strings.Contains(said[1], "followers get news again") {
+		t.Errorf("it said %q", said)
 	}
 }
 
