@@ -24,6 +24,8 @@ const (
 	// serverConnections are fewer than the clients of a test, so that clients do take turns on them.
 	serverConnections = 4
 	clientConnections = 1000
+	// loginRetry is after how many seconds the pooler looks whether a server that was away is there again. Its default is 15.
+	loginRetry = 0.1
 
 	startTimeout = 30 * time.Second
 )
@@ -142,8 +144,11 @@ pool_mode = transaction
 default_pool_size = %d
 max_client_conn = %d
 log_connections = 0
+server_login_retry = %g
+log_connections = 0
 log_disconnections = 0
-`, database.Host, database.Port, daemon.Host, port, usersFile, pidFile, serverConnections, clientConnections)
+log_pooler_errors = 0
+`, database.Host, database.Port, daemon.Host, port, usersFile, pidFile, serverConnections, clientConnections, loginRetry)
 }
 
 func quote(text string) string {
