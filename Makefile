@@ -41,6 +41,11 @@ FOR ?= 1m
 side-by-side: ## Let worker, cron, pg_cron and writers work on one database FOR 1m, then verify it
 	$(WITH_SERVER) go test ./cmd/pgagui -run UpkeepSideBySide -side-by-side $(FOR) -timeout 0 -v $(ARGS)
 
+.PHONY: crash
+crash: ## Kill writers, followers and their server FOR 1m, from SEED on, and compare what they were told with the log
+	@echo "SEED=$(SEED)"
+	go test ./test/crash -for $(FOR) -seed $(SEED) -timeout 0 -v $(ARGS)
+
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there
