@@ -92,15 +92,16 @@ func (f *follower) follow(ctx context.Context) error {
 	hub := f.store.live
 	topic := hub.join(f.key)
 	defer hub.leave(topic)
+	var asked <-chan struct{} // the signal of the topic at which the database had nothing behind the position
 	for !f.isLeft && (f.lastSeq == nil || f.position.Seq < *f.lastSeq) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		chunks, changed := hub.after(topic, f.position)
+		chunks, changed, isAhead := hub.after(topic, f.position)
 		switch {
 		case chunks != nil:
 			f.pass(chunks)
-		case changed == nil: // the topic does not reach back to here
+		case changed == nil || isAhead && changed != asked: // the topic does not reach to here
 			chunks, err := hub.read(ctx, f.key, f.position)
 			if err != nil {
 				return err
@@ -114,6 +115,7 @@ func (f *follower) follow(ctx context.Context) error {
 				return err
 			}
 			hub.open(topic, f.position, running)
+			asked = changed
 		case f.mayHaveEnded:
 			if _, err := f.findEnd(ctx); err != nil {
 				return err

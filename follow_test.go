@@ -327,6 +327,89 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 	}
 }
 
+// A follower that was busy while the log was rewound finds the topic that it shares in order again, opened by another one.
+func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		what         string
+		before, then []string // what the log gets before the other one begins, and after that
+	}{
+		{"the log is shorter", nil, nil},
+		{"the log ends with another event", []string{token(3)}, []string{token(4)}},
+		{"the log has another event in between", nil, []string{token(3), token(4)}},
+		{"the log is longer", []string{token(3), token(4)}, []string{token(5)}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStore(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			mustAppend(t, store, "t", "r", events(started("r")))
+			mustAppend(t, store, "t", "r", events(token(1)))
+			mustAppend(t, store, "t", "r", events(token(2)))
+			late, other := make(chan error, 1), make(chan error, 1)
+			isBusy, goOn, isLive := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				for event, err := range store.Follow(ctx, "t", pgagui.FollowOptions{}) {
+					switch {
+					case err != nil:
+						late <- err
+					case event.Seq == 3:
+						close(isBusy)
+						<-goOn
+					case event.Seq > 3:
+						late <- fmt.Errorf("it got seq %d, although seq 3 is not what it was", event.Seq)
+						return
+					}
+				}
+			}()
+			<-isBusy
+			idle := make(chan error, 1)
+			go func() {
+				_, err := follow(ctx, store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}})
+				idle <- err
+			}()
+			if _, err := pool.Exec(t.Context(), `
+				set session_replication_role = replica;
+				delete from agui.batch where first_seq = 3;
+				reset session_replication_role`); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-idle; !errors.Is(err, pgagui.ErrLogRewound) {
+				t.Fatalf("the one that waits for news: %v", err)
+			}
+			for _, event := range test.before {
+				mustAppend(t, store, "t", "r", events(event))
+			}
+			end := int64(2 + len(test.before))
+			go func() {
+				isAtEnd := false
+				for event, err := range store.Follow(ctx, "t", pgagui.FollowOptions{}) {
+					if err != nil {
+						other <- err
+						return
+					}
+					if event.Seq == end && !isAtEnd {
+						isAtEnd = true
+						close(isLive)
+					}
+				}
+			}()
+			<-isLive
+			for _, event := range test.then {
+				mustAppend(t, store, "t", "r", events(event))
+			}
+			close(goOn)
+			if err := <-late; !errors.Is(err, pgagui.ErrLogRewound) {
+				t.Errorf("the one that comes late: %v", err)
+			}
+			cancel()
+			if err := <-other; !errors.Is(err, context.Canceled) {
+				t.Errorf("the one that began anew: %v", err)
+			}
+		})
+	}
+}
+
 func TestShortHistoryLeadsIntoTheRunInProgress(t *testing.T) {
 	bothWays(t, shortHistoryLeadsIntoTheRunInProgress)
 }

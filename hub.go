@@ -44,7 +44,7 @@ type topic struct {
 	// chunks are the events up to end, those behind begin.
 	chunks  []chunk
 	bytes   int
-	begin   int64
+	begin   Position
 	running map[string]bool // run ids
 	changed chan struct{}   // closed at the next change
 
@@ -124,7 +124,7 @@ func (h *hub) open(t *topic, end Position, running []string) {
 	if t.isOpen {
 		return
 	}
-	t.isOpen, t.end, t.begin, t.running = true, end, end.Seq, map[string]bool{}
+	t.isOpen, t.end, t.begin, t.running = true, end, end, map[string]bool{}
 	for _, runID := range running {
 		t.running[runID] = true
 	}
@@ -153,15 +153,16 @@ func (h *hub) wakeUp() {
 }
 
 // after returns the events of a topic behind a position. Without any it returns the signal that there is more; and without that either, the
-// follower has to read from the database.
-func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan struct{}) {
+// follower has to read from the database. isAhead says that the position is behind the end of the topic: the hub has not come so far yet, or
+// the log was rewound since the follower was there.
+func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan struct{}, isAhead bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !t.isOpen || position.Seq < t.begin || t.contradicts(position) {
-		return nil, nil
+	if !t.isOpen || position.Seq < t.begin.Seq || t.contradicts(position) {
+		return nil, nil, false
 	}
 	if position.Seq >= t.end.Seq {
-		return nil, t.changed
+		return nil, t.changed, position.Seq > t.end.Seq
 	}
 	first, found := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
 		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
@@ -169,13 +170,16 @@ func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan
 	if found { // the last one that the follower has seen
 		first++
 	}
-	return slices.Clone(t.chunks[first:]), nil
+	return slices.Clone(t.chunks[first:]), nil, false
 }
 
 // contradicts reports whether the topic has another event where the follower has been.
 func (t *topic) contradicts(position Position) bool {
 	if position.RecordedAt.IsZero() {
 		return false
+	}
+	if position.Seq == t.begin.Seq {
+		return !t.begin.RecordedAt.IsZero() && !t.begin.RecordedAt.Equal(position.RecordedAt)
 	}
 	i, _ := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
 		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
@@ -349,7 +353,7 @@ func (h *hub) extend(t *topic, news []chunk) {
 	drop := 0
 	for ; drop < len(t.chunks)-1 && t.bytes > maxTopicBytes; drop++ {
 		t.bytes -= t.chunks[drop].bytes
-		t.begin = t.chunks[drop].events[len(t.chunks[drop].events)-1].Seq
+		t.begin = t.chunks[drop].events[len(t.chunks[drop].events)-1].Position()
 	}
 	t.chunks = slices.Delete(t.chunks, 0, drop)
 	t.signal()
