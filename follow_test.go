@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
 )
 
 // follow collects what Follow yields until it ends.
@@ -407,6 +412,102 @@ func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 				t.Errorf("the one that began anew: %v", err)
 			}
 		})
+	}
+}
+
+// countedPolls is a database that counts what is asked for news, by the seq behind which they are.
+type countedPolls struct {
+	*pgxpool.Pool
+	mu    sync.Mutex
+	polls map[int64]int
+}
+
+func (c *countedPolls) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	if strings.Contains(sql, "agui.poll") {
+		for _, argument := range arguments {
+			if afterSeqs, ok := argument.([]int64); ok {
+				c.mu.Lock()
+				c.polls[afterSeqs[0]]++
+				c.mu.Unlock()
+			}
+		}
+	}
+	return c.Pool.Query(ctx, sql, arguments...)
+}
+
+func (c *countedPolls) count(afterSeq int64) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.polls[afterSeq]
+}
+
+func stopServer(t testing.TB, server *cluster.Cluster) {
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A follower comes to a standby from a server that had more. The others there go on sharing one query.
+func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
+	t.Parallel()
+	primary, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopServer(t, primary) })
+	if err := schema.Up(t.Context(), primary.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	store := pgagui.New(testdb.Connect(t, primary.URL("postgres")), nil)
+	mustAppend(t, store, "t", "r", events(started("r"), token(1)))
+	standby, err := primary.Standby(t.Context(), cluster.Options{})
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopServer(t, standby) })
+	database := &countedPolls{Pool: testdb.Connect(t, standby.URL("postgres")), polls: map[int64]int{}}
+	for n := 0; n == 0; {
+		if err := database.QueryRow(t.Context(), `select count(*) from agui.batch`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := database.Exec(t.Context(), `select pg_wal_replay_pause()`); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, "t", "r", events(token(2), finished))
+
+	followers := pgagui.New(database, nil)
+	var group errgroup.Group
+	following := func(after int64) {
+		group.Go(func() error {
+			for event, err := range followers.Follow(t.Context(), "t", pgagui.FollowOptions{After: pgagui.Position{Seq: after}, Stay: true}) {
+				if err != nil || event.Seq == 5 {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	following(4)
+	for database.count(4) < 2 { // it has found out
+		time.Sleep(time.Millisecond)
+	}
+	following(0)
+	for before := database.count(4); database.count(4) < before+5; {
+		time.Sleep(time.Millisecond)
+	}
+	if ahead, others := database.count(4), database.count(2); others > 10*ahead {
+		t.Errorf("the one ahead asked %d times, in which the other made %d queries", ahead, others)
+	}
+	if _, err := database.Exec(t.Context(), `select pg_wal_replay_resume()`); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, "t", "next", events(started("next")))
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
