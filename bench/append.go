@@ -28,7 +28,7 @@ func (b *bench) append(ctx context.Context) error {
 	ours := func(writers, batch int) side {
 		streams := newStreams(writers, batch, bodies)
 		return side{"pgagui", func(ctx context.Context) (float64, error) {
-			return b.appendRate(ctx, streams, func(ctx context.Context, s *stream, call call) error {
+			return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
 				_, err := database.store.Append(ctx, s.threadID, call.runID, call.events)
 				return err
 			})
@@ -37,7 +37,7 @@ func (b *bench) append(ctx context.Context) error {
 	plain := func(writers, batch int) side {
 		streams, insert := newStreams(writers, batch, bodies), insertPlain(batch)
 		return side{"plain table", func(ctx context.Context) (float64, error) {
-			return b.appendRate(ctx, streams, func(ctx context.Context, s *stream, call call) error {
+			return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
 				arguments := make([]any, 0, plainColumns*batch)
 				for i, event := range call.events {
 					arguments = append(arguments, s.threadID, call.runID, call.firstSeq+int64(i), call.types[i], []byte(event))
@@ -50,7 +50,7 @@ func (b *bench) append(ctx context.Context) error {
 	bare := func(writers int) side {
 		streams := newStreams(writers, 1, bodies)
 		return side{"bare insert", func(ctx context.Context) (float64, error) {
-			return b.appendRate(ctx, streams, func(ctx context.Context, s *stream, call call) error {
+			return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
 				_, err := database.Exec(ctx, "insert into bare (thread_id, seq, payload) values ($1, $2, $3)",
 					s.threadID, call.firstSeq, []byte(call.events[0]))
 				return err
@@ -80,13 +80,13 @@ func (b *bench) append(ctx context.Context) error {
 }
 
 // appendRate lets all streams write for a while, each on its own, and returns how many events a second were committed.
-func (b *bench) appendRate(ctx context.Context, streams []*stream, write func(context.Context, *stream, call) error) (float64, error) {
+func appendRate(ctx context.Context, duration time.Duration, streams []*stream, write func(context.Context, *stream, call) error) (float64, error) {
 	begin := time.Now()
 	counts := make([]int, len(streams))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, stream := range streams {
 		group.Go(func() error {
-			for time.Since(begin) < b.sizes.appendFor {
+			for time.Since(begin) < duration {
 				call := stream.next()
 				if err := write(ctx, stream, call); err != nil {
 					return err

@@ -39,6 +39,11 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 			t.Errorf("%s: ratio %+v", m.What, m.Ratio)
 		}
 	}
+	for _, figure := range report.Figures {
+		if len(figure.Values) == 0 || figure.Spread.Median < 0 || !(figure.Spread.Min <= figure.Spread.Median && figure.Spread.Median <= figure.Spread.Max) {
+			t.Errorf("%s: %+v", figure.What, figure)
+		}
+	}
 	for _, phase := range bench.Phases() {
 		if !measured[phase] {
 			t.Errorf("phase %s measured nothing", phase)
@@ -54,12 +59,17 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 			t.Errorf("the table does not have %q:\n%s", m.What, &table)
 		}
 	}
+	for _, figure := range report.Figures {
+		if !strings.Contains(table.String(), figure.What) {
+			t.Errorf("the table does not have %q:\n%s", figure.What, &table)
+		}
+	}
 	text, err := json.Marshal(report)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var again bench.Report
-	if err := json.Unmarshal(text, &again); err != nil || len(again.Measurements) != len(report.Measurements) {
+	if err := json.Unmarshal(text, &again); err != nil || len(again.Measurements) != len(report.Measurements) || len(again.Figures) != len(report.Figures) {
 		t.Errorf("the JSON does not come back: %v\n%s", err, text)
 	}
 

@@ -20,6 +20,7 @@ type Report struct {
 	Repeat       int           `json:"repeat"`
 	Quick        bool          `json:"quick,omitempty"` // tiny sizes: the figures mean nothing
 	Measurements []Measurement `json:"measurements"`
+	Figures      []Figure      `json:"figures,omitempty"`
 }
 
 // Machine says where it ran.
@@ -51,6 +52,15 @@ type Side struct {
 	Name   string    `json:"name"`
 	Values []float64 `json:"values"`
 	Median float64   `json:"median"`
+}
+
+// Figure is something that was measured by itself.
+type Figure struct {
+	Phase  string    `json:"phase"`
+	What   string    `json:"what"`
+	Unit   string    `json:"unit"`
+	Values []float64 `json:"values"`
+	Spread Spread    `json:"spread"`
 }
 
 // Spread sums up values.
@@ -87,6 +97,34 @@ func (r *Report) add(m Measurement, ours, against []float64) {
 	r.Measurements = append(r.Measurements, m)
 }
 
+// notes are figures that come up beside those that rounds compare, in the order in which they first came.
+type notes []Figure
+
+// add notes a value in a round.
+func (n *notes) add(what, unit string, value float64) {
+	i := slices.IndexFunc(*n, func(figure Figure) bool { return figure.What == what })
+	if i < 0 {
+		i = len(*n)
+		*n = append(*n, Figure{What: what, Unit: unit})
+	}
+	(*n)[i].Values = append((*n)[i].Values, value)
+}
+
+// addDelays notes the median of milliseconds and what hardly any of them exceeds.
+func (n *notes) addDelays(what string, milliseconds []float64) {
+	n.add(what+", p50", "ms", percentile(milliseconds, 0.5))
+	n.add(what+", p99", "ms", percentile(milliseconds, 0.99))
+}
+
+// addFigures completes figures and puts them into the report. Their first round does not count.
+func (r *Report) addFigures(phase string, figures notes) {
+	for _, figure := range figures {
+		figure.Phase, figure.Values = phase, figure.Values[1:]
+		figure.Spread = spread(figure.Values)
+		r.Figures = append(r.Figures, figure)
+	}
+}
+
 func spread(values []float64) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2
@@ -95,6 +133,12 @@ func spread(values []float64) Spread {
 		median = (sorted[middle-1] + sorted[middle]) / 2
 	}
 	return Spread{median, sorted[0], sorted[len(sorted)-1]}
+}
+
+// percentile is the value that a share of the values does not exceed.
+func percentile(values []float64, share float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 // Missed counts the targets that were not reached.
@@ -138,6 +182,15 @@ func (r *Report) WriteTable(out io.Writer) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", number, m.What, number3(m.Ours.Median), m.Unit,
 			number3(m.Against.Median), m.Against.Name, ratio, wanted, verdict)
+	}
+	if err := table.Flush(); err != nil || len(r.Figures) == 0 {
+		return err
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(table, "what\tmedian\tspread\t")
+	for _, figure := range r.Figures {
+		fmt.Fprintf(table, "%s\t%s %s\t[%s … %s]\t\n", figure.What, number3(figure.Spread.Median), figure.Unit,
+			number3(figure.Spread.Min), number3(figure.Spread.Max))
 	}
 	return table.Flush()
 }

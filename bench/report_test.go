@@ -39,6 +39,11 @@ func TestTableSaysWhatWasReached(t *testing.T) {
 	report := Report{Repeat: 2, Machine: Machine{PostgreSQL: "18.1", Settings: map[string]string{"jit": "on", "fsync": "on"}}}
 	report.add(Measurement{What: "write", Unit: "events/s", Against: Side{Name: "rows"}, Target: atLeast("1", 2)}, []float64{123456, 123456}, []float64{50000, 40000})
 	report.add(Measurement{What: "keep", Unit: "bytes", Against: Side{Name: "rows"}, Target: atMost("2", 1.0/6)}, []float64{50}, []float64{100})
+	var waits notes
+	for _, wait := range []float64{1000, 3, 1.5, 12} {
+		waits.add("wait", "ms", wait)
+	}
+	report.addFigures("live", waits)
 	var table bytes.Buffer
 	if err := report.WriteTable(&table); err != nil {
 		t.Fatal(err)
@@ -47,9 +52,23 @@ func TestTableSaysWhatWasReached(t *testing.T) {
 		"PostgreSQL 18.1 (fsync on, jit on)",
 		"1 write 123,456 events/s 45,000 rows 2.78 [2.47 … 3.09] at least 2.00 ok",
 		"2 keep 50 bytes 100 rows 0.50 at most 1/6 missed",
+		"wait 3 ms [1.5 … 12]",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(table.String()), " "), line) {
 			t.Errorf("no %q in\n%s", line, &table)
+		}
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	t.Parallel()
+	values := make([]float64, 200)
+	for i := range values {
+		values[len(values)-1-i] = float64(i + 1)
+	}
+	for share, want := range map[float64]float64{0: 1, 0.5: 100, 0.99: 198, 1: 200} {
+		if got := percentile(values, share); got != want {
+			t.Errorf("a share of %v of 1 to 200 is up to %v, want %v", share, got, want)
 		}
 	}
 }

@@ -19,31 +19,32 @@ func (p *program) benchCommand() *cobra.Command {
 	var options bench.Options
 	var report string
 	command := &cobra.Command{
-		Use:   "bench",
+		Use:   "bench [PHASE...]",
 		Short: "Measure pgagui beside plain tables and its peers",
-		Long: `Measures appends, storage, reads, compaction, restores and patches, ours and theirs in turn, and prints the ratios beside the
-targets: the median of the pairs, the smallest and the largest.
+		Long: `Measures appends, storage, reads, compaction, restores, patches and runs in progress, ours and theirs in turn, and prints the ratios
+beside the targets: the median of the pairs, the smallest and the largest. It measures all phases, or those that are named.
 
 It runs on a private PostgreSQL server with the settings that a server has after installation, durable commits included. With
 --database-url or DATABASE_URL it uses that server instead, in databases of its own that it drops afterwards.
 
 The conversations are made from the comments of the installed Go source tree, so it needs Go. The peers that run in Node (the official
 client, LangGraph's checkpointer) are measured when --peers names the folder bench/peers of the repository, after npm ci in it.`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		ValidArgs: bench.Phases(),
+		RunE: func(command *cobra.Command, phases []string) error {
+			options.Phases = append(options.Phases, phases...)
 			if options.Repeat < 1 {
 				return &usageError{problem: "--repeat must be 1 or more", command: command.CommandPath()}
 			}
 			for _, phase := range options.Phases {
 				if !slices.Contains(bench.Phases(), phase) {
-					return &usageError{problem: fmt.Sprintf("--phase %q: there is no such phase", phase), command: command.CommandPath()}
+					return &usageError{problem: fmt.Sprintf("there is no phase %q", phase), command: command.CommandPath()}
 				}
 			}
 			return p.bench(command.Context(), options, report)
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&options.Phases, "phase", nil, "run only these: "+strings.Join(bench.Phases(), ", "))
+	flags.StringSliceVar(&options.Phases, "phase", nil, "the same as naming the phases: "+strings.Join(bench.Phases(), ", "))
 	flags.IntVar(&options.Repeat, "repeat", 5, "pairs to measure")
 	flags.BoolVar(&options.Quick, "quick", false, "tiny conversations: to see that it works, the figures mean nothing")
 	flags.StringVar(&options.Peers, "peers", "", "folder of the peers that run in Node")

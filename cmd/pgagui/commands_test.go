@@ -320,6 +320,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "import", exitUsage, "pgagui import --help"},
 		{installed, "migrate", exitUsage, "up, down, status or sql"},
 		{installed, "bench --phase everything", exitUsage, "everything"},
+		{installed, "bench append everything", exitUsage, "everything"},
 		{installed, "bench --repeat 0", exitUsage, "--repeat"},
 		{empty, "log t", exitUnavailable, "pgagui migrate up"},
 		{empty, "export t", exitUnavailable, "pgagui migrate up"},

@@ -1,0 +1,207 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui"
+)
+
+// emitters are agents of one process, which records their runs, each in a thread of its own.
+type emitters struct {
+	pool     *pgxpool.Pool
+	recorder *pgagui.Recorder
+	stored   *storedTimes
+	all      []*emitter
+}
+
+// emitter stands for an agent: it emits the events of one run.
+type emitter struct {
+	threadID  string
+	recording *pgagui.Recording
+	body      []json.RawMessage
+	emitted   int
+
+	// Of the last time that it emitted: the seq before, and when each event was emitted.
+	before int64
+	times  []time.Time
+}
+
+// openEmitters begins a run in each of so many new threads. They have connections of their own.
+func (s *stage) openEmitters(ctx context.Context, name string, threads int, config *pgagui.RecorderConfig) (*emitters, error) {
+	e := &emitters{stored: &storedTimes{}}
+	settings := s.Config()
+	settings.ConnConfig.Tracer = e.stored
+	var err error
+	if e.pool, err = pgxpool.NewWithConfig(ctx, settings); err != nil {
+		return nil, err
+	}
+	e.recorder = pgagui.New(e.pool, nil).NewRecorder(config)
+	for i := range threads {
+		threadID := fmt.Sprintf("thread_%024d_%s", i, name)
+		one := &emitter{
+			threadID: threadID, body: s.bodies[i%len(s.bodies)].events,
+			recording: e.recorder.Begin(ctx, threadID, threadID+"-run", pgagui.RecordOptions{}),
+		}
+		e.all = append(e.all, one)
+		begins := fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%q,"runId":"%s-run"}`, threadID, threadID)
+		if err := one.recording.Record(ctx, begins); err != nil {
+			return nil, errors.Join(err, e.close(ctx))
+		}
+	}
+	for _, one := range e.all {
+		if err := one.recording.Flush(ctx); err != nil {
+			return nil, errors.Join(err, e.close(ctx))
+		}
+	}
+	return e, nil
+}
+
+// emit lets all of them emit events for a while, each so many events a second (nil: as many as are taken), and returns when all of it is stored.
+func (e *emitters) emit(ctx context.Context, duration time.Duration, perSecond func(number int) float64) error {
+	e.stored.reset()
+	begin := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for i, one := range e.all {
+		one.before, one.times = one.recording.Seq(), one.times[:0]
+		pace := 0.0
+		if perSecond != nil {
+			pace = perSecond(i)
+		}
+		group.Go(func() error {
+			err := atPace(ctx, begin, duration, pace, float64(i)/float64(len(e.all)), func() error {
+				event := one.body[one.emitted%len(one.body)]
+				one.emitted++
+				one.times = append(one.times, time.Now())
+				return one.recording.Record(ctx, event)
+			})
+			if err != nil {
+				return err
+			}
+			return one.recording.Flush(ctx)
+		})
+	}
+	return group.Wait()
+}
+
+func (e *emitters) threads() []string {
+	threads := make([]string, len(e.all))
+	for i, one := range e.all {
+		threads[i] = one.threadID
+	}
+	return threads
+}
+
+func (e *emitters) lastSeqs() []int64 {
+	seqs := make([]int64, len(e.all))
+	for i, one := range e.all {
+		seqs[i] = one.recording.Seq()
+	}
+	return seqs
+}
+
+// delays says how many milliseconds events took to followers, from the call of Record and from the answer of the database that they are stored.
+func (e *emitters) delays(audience *audience) (sinceRecord, sinceStored []float64) {
+	for _, f := range audience.followers {
+		one := e.all[f.thread]
+		for _, arrival := range f.arrivals {
+			if i := arrival.seq - one.before - 1; i >= 0 {
+				sinceRecord = append(sinceRecord, milliseconds(arrival.at.Sub(one.times[i])))
+				sinceStored = append(sinceStored, milliseconds(arrival.at.Sub(e.stored.of(one.threadID, arrival.seq))))
+			}
+		}
+	}
+	return sinceRecord, sinceStored
+}
+
+// delaysUntilStored says how many milliseconds each event waited.
+func (e *emitters) delaysUntilStored() []float64 {
+	var delays []float64
+	for _, one := range e.all {
+		for i, emitted := range one.times {
+			delays = append(delays, milliseconds(e.stored.of(one.threadID, one.before+int64(i)+1).Sub(emitted)))
+		}
+	}
+	return delays
+}
+
+// close ends the runs and lets go of the connections.
+func (e *emitters) close(ctx context.Context) error {
+	err := e.recorder.Close(ctx)
+	e.pool.Close()
+	return err
+}
+
+// discard is close where something has failed already; after close it does nothing.
+func (e *emitters) discard() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = e.close(ctx)
+}
+
+// storedTimes notes when the database answered that events are stored. It traces a Recorder's connections.
+type storedTimes struct {
+	mu    sync.Mutex
+	calls map[string][]storedCall // of each thread, in order
+}
+
+// storedCall stored the events behind a seq.
+type storedCall struct {
+	afterSeq int64
+	answered time.Time
+}
+
+func (s *storedTimes) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = map[string][]storedCall{}
+}
+
+type argumentsKey struct{}
+
+func (s *storedTimes) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
+	if !strings.Contains(query.SQL, "agui.append_many") {
+		return ctx
+	}
+	return context.WithValue(ctx, argumentsKey{}, query.Args)
+}
+
+func (s *storedTimes) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryEndData) {
+	arguments, isAppend := ctx.Value(argumentsKey{}).([]any)
+	if !isAppend || query.Err != nil {
+		return
+	}
+	threads, afterSeqs := arguments[0].([]string), arguments[3].([]int64) // as in db.AppendManyParams
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, thread := range threads {
+		if s.calls != nil {
+			s.calls[thread] = append(s.calls[thread], storedCall{afterSeqs[i], now})
+		}
+	}
+}
+
+// of returns when an event was stored, which is since the last reset.
+func (s *storedTimes) of(threadID string, seq int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls[threadID]
+	next, _ := slices.BinarySearchFunc(calls, seq, func(call storedCall, seq int64) int { return cmp.Compare(call.afterSeq, seq) })
+	return calls[next-1].answered
+}
+
+func milliseconds(duration time.Duration) float64 {
+	return float64(duration) / float64(time.Millisecond)
+}
