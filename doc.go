@@ -11,6 +11,14 @@
 // a tree: a run goes on from its parent (parentRunId), or from the head, the run begun last. seq numbers the events of a thread
 // 1, 2, 3, … in commit order.
 //
-// Every method is one call of a function of the schema, so anything done here can be done from SQL and in any other language.
+// While a run is in progress, a [Recorder] stores what its agent emits, together with the other runs of the process, and [Store.Follow] yields it
+// in any other one, from any position on, until the run ends:
+//
+//	recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
+//	err = recording.Record(ctx, event)
+//
+//	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
+//
+// Every other method is one call of a function of the schema, so anything done here can be done from SQL and in any other language.
 // Errors can be told apart with errors.Is and the Err variables of this package.
 package pgagui

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 )
 
 // Append what an agent streams, restore the conversation, follow what came since.
@@ -80,5 +81,54 @@ func ExampleStore_WithTx() {
 	})
 	if err != nil {
 		log.Fatal(err)
+	}
+}
+
+// A process that runs agents has one recorder, whose runs share commits.
+func ExampleStore_NewRecorder() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	// What an agent emits, from RUN_STARTED on.
+	var run func(ctx context.Context, emit func(event json.RawMessage) error) error
+
+	recorder := store.NewRecorder(nil)
+	defer recorder.Close(ctx)
+
+	recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
+	err := run(recording.Context(), func(event json.RawMessage) error { return recording.Record(ctx, event) })
+	if errors.Is(context.Cause(recording.Context()), pgagui.ErrStopRequested) {
+		fmt.Println("the user asked it to stop")
+	}
+	// Close returns once all is stored. It ends a run that its agent has left open.
+	if err := errors.Join(err, recording.Close(ctx)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A page that is loaded shows what has passed in short, and then what comes. One that lost its connection goes on where it was.
+func ExampleStore_Follow() {
+	ctx := context.Background()
+	var store *pgagui.Store
+
+	var seen pgagui.Position
+	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{RunID: "run-1", History: compaction.StreamShape}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("data: %s\n\n", event.Payload)
+		if event.Seq > 0 {
+			seen = event.Position()
+		}
+	}
+
+	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{After: seen}) {
+		if errors.Is(err, pgagui.ErrLogRewound) {
+			fmt.Println("a failover took events back: load the page anew")
+			return
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("data: %s\n\n", event.Payload)
 	}
 }

@@ -57,7 +57,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, run
 	if runID != "" {
 		runs = runs[len(runs)-1:]
 	}
-	out := newEventWriter(p.out, null)
+	out := newEventWriter(p.out, null, "pgagui export")
 	for _, run := range runs {
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {
@@ -79,7 +79,7 @@ func (p *program) exportCompacted(
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(p.out, null)
+	out := newEventWriter(p.out, null, "pgagui export")
 	lineages := map[string]*compaction.Fold{} // what each run's lineage means
 	for _, run := range runs {
 		lineage := compaction.New()
@@ -111,11 +111,12 @@ func (p *program) exportCompacted(
 // eventWriter writes one event a line, or with a NUL byte behind each.
 type eventWriter struct {
 	*bufio.Writer
-	null bool
+	null    bool
+	command string // which writes them
 }
 
-func newEventWriter(w io.Writer, null bool) eventWriter {
-	return eventWriter{bufio.NewWriterSize(w, 1<<16), null}
+func newEventWriter(w io.Writer, null bool, command string) eventWriter {
+	return eventWriter{bufio.NewWriterSize(w, 1<<16), null, command}
 }
 
 // write refuses an event that holds a line end where a line end is to follow it; format and arguments say which one it is.
@@ -127,7 +128,7 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		return &usageError{command: "pgagui export", problem: fmt.Sprintf(format, arguments...) +
+		return &usageError{command: w.command, problem: fmt.Sprintf(format, arguments...) +
 			" holds a line end, so it does not fit in a line: use --null"}
 	}
 	w.Writer.Write(event) // WriteByte returns the error

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// follower is a follow command at work in this process.
+type follower struct {
+	lines *bufio.Scanner
+	stop  context.CancelFunc
+	ended chan outcome
+}
+
+func (c commandLine) follow(arguments ...string) *follower {
+	ctx, stop := context.WithCancel(c.t.Context())
+	reader, writer := io.Pipe()
+	f := &follower{bufio.NewScanner(reader), stop, make(chan outcome, 1)}
+	c.t.Cleanup(func() {
+		stop()
+		reader.Close()
+	})
+	go func() {
+		var messages bytes.Buffer
+		code := run(ctx, append(append([]string{"follow"}, arguments...), "--database-url", c.databaseURL), strings.NewReader(""), writer, &messages)
+		writer.Close()
+		f.ended <- outcome{code: code, messages: messages.String()}
+	}()
+	return f
+}
+
+// next waits for a line.
+func (f *follower) next(t *testing.T) string {
+	t.Helper()
+	if !f.lines.Scan() {
+		t.Fatalf("follow ended: %+v", <-f.ended)
+	}
+	return f.lines.Text()
+}
+
+// appending returns what appends events to a run of the thread t.
+func appending(t *testing.T, commands commandLine) func(runID string, events ...string) {
+	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
+	return func(runID string, events ...string) {
+		t.Helper()
+		var raw []json.RawMessage
+		for _, event := range events {
+			raw = append(raw, json.RawMessage(event))
+		}
+		if _, err := store.Append(t.Context(), "t", runID, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFollowPrintsEventsAsTheyComeUntilTheRunEnds(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	appendTo := appending(t, commands)
+	odd := `{ "type":"CUSTOM",  "value" : 1.50e0, "name":"\u00e9" }`
+	appendTo("r", started("t", "r"), odd)
+	following := commands.follow("t")
+	for _, want := range []string{started("t", "r"), odd} {
+		if line := following.next(t); line != want {
+			t.Errorf("%s, want %s", line, want)
+		}
+	}
+	for n := range 3 { // each comes before the next one is there
+		appendTo("r", token(n))
+		if line := following.next(t); line != token(n) {
+			t.Errorf("%s, want %s", line, token(n))
+		}
+	}
+	appendTo("r", finished)
+	if line := following.next(t); line != finished {
+		t.Errorf("%s, want the end", line)
+	}
+	if result := <-following.ended; result.code != exitOK || result.messages != "" {
+		t.Errorf("%+v", result)
+	}
+	if got, want := commands.must("follow", "t"), commands.must("export", "t"); got != want {
+		t.Errorf("a thread without a run in progress:\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFollowWithJSONKeepsThePayloadsBytes(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	odd := `{ "type":"CUSTOM",  "value" : 1.50e0, "name":"<\u00e9>" }`
+	appendTo := appending(t, commands)
+	appendTo("r", started("t", "r"), odd, finished)
+	lines := strings.Split(strings.TrimSuffix(commands.must("follow", "t", "--after", "1", "--json"), "\n"), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], `,"payload":`+odd+"}") {
+		t.Fatalf("%q", lines)
+	}
+	var event struct {
+		Seq         int64
+		RunID, Type string
+		RecordedAt  time.Time
+	}
+	if err := json.Unmarshal([]byte(lines[0]), &event); err != nil || event.Seq != 2 || event.RunID != "r" || event.Type != "CUSTOM" || event.RecordedAt.IsZero() {
+		t.Errorf("%+v %v of %s", event, err, lines[0])
+	}
+}
+
+func TestFollowStaysForARunUntilCtrlC(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	appendTo := appending(t, commands)
+	following := commands.follow("t", "--stay") // there is no such thread yet
+	for _, runID := range []string{"r1", "r2"} {
+		appendTo(runID, started("t", runID), finished)
+		if first, second := following.next(t), following.next(t); first != started("t", runID) || second != finished {
+			t.Errorf("%s: %s, %s", runID, first, second)
+		}
+	}
+	following.stop()
+	if result := <-following.ended; result.code != exitInterrupted || result.messages != "pgagui: interrupted\n" {
+		t.Errorf("%+v", result)
+	}
+
+	following = commands.follow("t", "--stay", "--run", "r3")
+	appendTo("r3", started("t", "r3"), finished)
+	if line := following.next(t); line != started("t", "r3") {
+		t.Errorf("%s, want the beginning of r3", line)
+	}
+	following.next(t)
+	if result := <-following.ended; result.code != exitOK {
+		t.Errorf("the run has ended: %+v", result)
+	}
+}
+
+func TestFollowBeginsWithAShortHistory(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	appendTo := appending(t, commands)
+	appendTo("r", answer("t", "r", 50)...)
+	for shape, lines := range map[string]int{"stream": 5, "snapshot": 4} {
+		got := strings.Split(strings.TrimSuffix(commands.must("follow", "t", "--history", shape, "--json"), "\n"), "\n")
+		if len(got) != lines || strings.Contains(got[0], `"seq"`) || !strings.HasPrefix(got[lines-1], `{"seq":54,`) {
+			t.Errorf("%s: %d lines:\n%s", shape, len(got), strings.Join(got, "\n"))
+		}
+	}
+}
+
+func TestFollowEndsWhenItsReaderHasGone(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	appendTo := appending(t, commands)
+	appendTo("r", started("t", "r"))
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	following := commands.program(os.Args[0], "follow", "t", "--stay")
+	following.Stdout = writer
+	if err := following.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	if line, err := bufio.NewReader(reader).ReadString('\n'); err != nil || line != started("t", "r")+"\n" {
+		t.Errorf("%q %v", line, err)
+	}
+	reader.Close()
+	appendTo("r", token(1))
+	var exit *exec.ExitError
+	if err := following.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
+		t.Errorf("it ended with %v, want SIGPIPE, as tail does", err)
+	}
+}
+
+func TestFollowFailures(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	appendTo := appending(t, commands)
+	appendTo("r", started("t", "r"), "{\"type\":\"CUSTOM\",\n\"value\":1}")
+	for _, test := range []struct {
+		commands  commandLine
+		arguments string
+		code      int
+		saying    string
+	}{
+		{commands, "", exitUsage, "name one thread"},
+		{commands, "t --after -1", exitUsage, "--after must be 0 or more"},
+		{commands, "t --history short", exitUsage, "--history must be"},
+		{commands, "t --history stream --after 1", exitUsage, "exclude each other"},
+		{commands, "nobody", exitRefused, `thread "nobody" is unknown`},
+		{commands, "t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{commands, "t --after 9", exitRefused, "its log was rewound"},
+		{commands, "t", exitUsage, "event 2 of thread \"t\" (run \"r\") holds a line end, so it does not fit in a line: use --null (see: pgagui follow --help)"},
+		{commandLine{t, testdb.Empty(t)}, "t", exitUnavailable, "pgagui migrate up"},
+		{commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}, "t", exitUnavailable, "--database-url"},
+	} {
+		if message := test.commands.mustFail(test.code, append([]string{"follow"}, strings.Fields(test.arguments)...)...); !strings.Contains(message, test.saying) {
+			t.Errorf("pgagui follow %s: %s, which does not say %q", test.arguments, message, test.saying)
+		}
+	}
+	appendTo("r", finished)
+	if out := commands.must("follow", "t", "--null"); strings.Count(out, "\x00") != 3 {
+		t.Errorf("with NUL bytes: %q", out)
+	}
+}
