@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -613,4 +614,55 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 	if err := slow.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// meanwhile is a database where something happens when a query has been answered, and before the caller has the answer.
+type meanwhile struct {
+	pgagui.DB
+	polls  atomic.Int64
+	happen func(poll int64)
+}
+
+func (m *meanwhile) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	rows, err := m.DB.Query(ctx, sql, arguments...)
+	if err != nil || !strings.Contains(sql, "agui.poll") {
+		return rows, err
+	}
+	return &answered{Rows: rows, happen: sync.OnceFunc(func() { m.happen(m.polls.Add(1)) })}, nil
+}
+
+type answered struct {
+	pgx.Rows
+	happen func()
+}
+
+func (a *answered) Next() bool {
+	more := a.Rows.Next()
+	a.happen()
+	return more
+}
+
+func TestAWakeWhileTheHubAsksIsNotLost(t *testing.T) {
+	t.Parallel()
+	writer, pool := newStore(t)
+	mustAppend(t, writer, "t", "r", events(started("r")))
+	database := &meanwhile{DB: pool}
+	store := pgagui.New(database, &pgagui.Config{PollInterval: time.Hour}) // it lives by what it is told
+	database.happen = func(poll int64) {
+		switch poll {
+		case 2: // the first one was the follower's
+			mustAppend(t, writer, "t", "r", events(token(1)))
+			store.Wake("t")
+		case 3:
+			mustAppend(t, writer, "t", "r", events(finished))
+			store.Wake("t")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen, err := follow(ctx, store, "t", pgagui.FollowOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSeqs(t, "the follower", seen, 1, 3)
 }

@@ -48,7 +48,7 @@ type topic struct {
 	running map[string]bool // run ids
 	changed chan struct{}   // closed at the next change
 
-	due   time.Time
+	due   time.Time // zero: it was woken
 	pause time.Duration
 }
 
@@ -64,9 +64,11 @@ const (
 	// maxTopicsPerPoll and maxBatchesPerPoll bound a query and its answer.
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
-	// restShare of the time the hub does nothing, however many threads there are; but never for longer than longestRest.
-	restShare   = 0.8
-	longestRest = time.Second
+	// restShare of the time the hub does nothing, however many threads there are; but never for longer than longestRest. Behind a query that
+	// took no time it rests for shortestRest, so that threads that are woken meanwhile share the next one.
+	restShare    = 0.8
+	longestRest  = time.Second
+	shortestRest = 5 * time.Millisecond
 	// longestBackoff is how long the hub waits at most before it asks again a database that cannot be reached.
 	longestBackoff = 2 * time.Second
 	// maxReaders is how many followers read from the database at once.
@@ -209,7 +211,7 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		err := h.poll(ctx, due)
 		// With very many threads, or a slow server, news come later, but the server has time for others.
 		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))
-		rest = max(h.interval/4, min(rest, longestRest))
+		rest = max(min(h.interval/4, shortestRest), min(rest, longestRest))
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -286,6 +288,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 			params.Scopes = append(params.Scopes, t.key.scope)
 			params.AfterSeqs = append(params.AfterSeqs, t.end.Seq)
 			params.AfterTimes = append(params.AfterTimes, t.end.RecordedAt)
+			t.due = time.Now() // who wakes it from now on may know more than the answer
 		}
 		h.mu.Unlock()
 		params.MaxBatches = maxBatchesPerPoll
@@ -326,7 +329,11 @@ func (h *hub) take(asked []*topic, rows []db.PollRow) {
 func (h *hub) extend(t *topic, news []chunk) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
+	defer func() {
+		if !t.due.IsZero() && len(news) < maxBatchesPerPoll { // otherwise there is more
+			t.due = time.Now().Add(t.pause)
+		}
+	}()
 	if len(news) == 0 {
 		// A run in progress may go on at any moment; a thread without one waits for a person.
 		longest := 2 * h.interval
@@ -334,7 +341,6 @@ func (h *hub) extend(t *topic, news []chunk) {
 			longest = 20 * h.interval
 		}
 		t.pause = min(t.pause*5/4, longest)
-		t.due = now.Add(t.pause)
 		return
 	}
 	for _, c := range news {
@@ -358,10 +364,6 @@ func (h *hub) extend(t *topic, news []chunk) {
 	t.chunks = slices.Delete(t.chunks, 0, drop)
 	t.signal()
 	t.pause = h.interval
-	t.due = now.Add(t.pause)
-	if len(news) == maxBatchesPerPoll { // there is more
-		t.due = now
-	}
 }
 
 // reset closes a topic that cannot go on, so that its followers ask the database and are told why.
