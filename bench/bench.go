@@ -90,7 +90,7 @@ var (
 	fullSize = sizes{
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, textInTokens: 67_000, textInLargePiece: 160_000, reads: 20,
-		liveFor: 1200 * time.Millisecond, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
+		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,

@@ -28,7 +28,7 @@ func (b *bench) live(ctx context.Context) error {
 		return err
 	}
 	s := &stage{bench: b, database: database, bodies: b.bodies()}
-	for _, measure := range []func(context.Context) error{s.latency, s.appendWhileFollowed, s.recordWhileFollowed, s.memory, s.manyRuns} {
+	for _, measure := range []func(context.Context) error{s.latency, s.appendWhileFollowed, s.recordWhileFollowed, s.joining, s.manyRuns} {
 		if err := measure(ctx); err != nil {
 			return err
 		}
@@ -213,8 +213,8 @@ func (s *stage) whileFollowed(ctx context.Context, what string, threads []string
 	return nil
 }
 
-// memory measures what one more follower takes.
-func (s *stage) memory(ctx context.Context) (err error) {
+// joining measures what more followers take: time until they follow, and memory.
+func (s *stage) joining(ctx context.Context) (err error) {
 	if err := s.set(ctx, polling); err != nil {
 		return err
 	}
@@ -230,11 +230,12 @@ func (s *stage) memory(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, audience.leave()) }()
 	var takes notes
 	for round := range 1 + s.Repeat {
-		s.Progress(fmt.Sprintf("memory of followers, round %d of %d", round, s.Repeat))
-		before := memoryInUse()
+		s.Progress(fmt.Sprintf("followers join, round %d of %d", round, s.Repeat))
+		before, begin := memoryInUse(), time.Now()
 		if err := audience.join(ctx, process.threads(), s.sizes.liveFollowers); err != nil {
 			return err
 		}
+		takes.add(fmt.Sprintf("until %d more followers are there", s.followers()), "ms", milliseconds(time.Since(begin)))
 		takes.add(fmt.Sprintf("memory of a follower, of %d more", s.followers()), "bytes", max(0, memoryInUse()-before)/float64(s.followers()))
 	}
 	s.report.addFigures("live", takes)
