@@ -333,6 +333,30 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 	}
 }
 
+func TestAFollowerAheadOfARewoundLogIsToldWhileOthersFollow(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "r", events(started("r")))
+	seen := make(chan pgagui.Event)
+	following, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for event, err := range store.Follow(following, "t", pgagui.FollowOptions{}) {
+			if err == nil {
+				seen <- event
+			}
+		}
+	}()
+	<-seen
+	mustAppend(t, store, "t", "r", events(token(1)))
+	<-seen // the hub asks for news of the thread
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := follow(ctx, store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 9}}); !errors.Is(err, pgagui.ErrLogRewound) {
+		t.Errorf("error %v, want ErrLogRewound", err)
+	}
+}
+
 // A follower that was busy while the log was rewound finds the topic that it shares in order again, opened by another one.
 func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 	t.Parallel()
