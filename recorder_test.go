@@ -558,6 +558,7 @@ func durabilityIsTheRecorders(t *testing.T, address string) {
 			t.Errorf("durability %d commits with synchronous_commit = %s (%v), want %s", durability, got, err, want)
 		}
 		mustRecord(t, recording, finished)
+		mustFlush(t, recording) // before the other one begins
 	}
 }
 
