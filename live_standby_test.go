@@ -112,9 +112,15 @@ func logEnd(t testing.TB, store *pgagui.Store) int64 {
 	return status.LastSeq
 }
 
-func TestAThreadIsFollowedAndRestoredOnAStandby(t *testing.T) {
+func TestAStandby(t *testing.T) {
 	t.Parallel()
-	r := newReplicated(t)
+	r := newReplicated(t) // one for all, for it takes longer than they do
+	t.Run("threads are followed and restored", func(t *testing.T) { followAndRestoreOnAStandby(t, r) })
+	t.Run("followers wait while it lags", func(t *testing.T) { waitForAStandbyThatLags(t, r) })
+	t.Run("followers hear that their thread was erased", func(t *testing.T) { hearOfAnErasedThreadOnAStandby(t, r) })
+}
+
+func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 	agents := startAgents(t, 8, newRecorder(t, r.onPrimary, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond}))
 	seen, followers := followAll(t, r.onStandby, agents.threads)
 	eventually(t, "the followers get events", func() bool { return seen.Load() > 500 })
@@ -143,9 +149,7 @@ func TestAThreadIsFollowedAndRestoredOnAStandby(t *testing.T) {
 }
 
 // What followers have seen on the primary, and a standby that lags has not.
-func TestFollowersWaitForAStandbyThatLags(t *testing.T) {
-	t.Parallel()
-	r := newReplicated(t)
+func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 	r.pause(t)
 	mustAppend(t, r.onPrimary, "t", "one", events(started("one"), token(1), finished))
 	mustAppend(t, r.onPrimary, "t", "two", events(started("two"), token(1)))
@@ -215,14 +219,13 @@ func TestFollowersWaitForAStandbyThatLags(t *testing.T) {
 	}
 }
 
-func TestFollowersOnAStandbyHearThatTheirThreadWasErased(t *testing.T) {
-	t.Parallel()
-	r := newReplicated(t)
-	mustAppend(t, r.onPrimary, "t", "r", events(started("r"), token(1)))
+func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
+	const thread = "erased"
+	mustAppend(t, r.onPrimary, thread, "r", events(started("r"), token(1)))
 	live, ended := make(chan pgagui.Position, 2), make(chan error, 1)
 	go func() {
 		var err error
-		for event, failure := range r.onStandby.Follow(t.Context(), "t", pgagui.FollowOptions{Stay: true}) {
+		for event, failure := range r.onStandby.Follow(t.Context(), thread, pgagui.FollowOptions{Stay: true}) {
 			if err = failure; err == nil {
 				live <- event.Position()
 			}
@@ -231,13 +234,13 @@ func TestFollowersOnAStandbyHearThatTheirThreadWasErased(t *testing.T) {
 	}()
 	<-live
 	resume := <-live
-	if _, err := r.onPrimary.Erase(t.Context(), "t", ""); err != nil {
+	if _, err := r.onPrimary.Erase(t.Context(), thread, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Errorf("the one that is live: %v", err)
 	}
-	if _, err := follow(t.Context(), r.onStandby, "t", pgagui.FollowOptions{After: resume}); !errors.Is(err, pgagui.ErrThreadErased) {
+	if _, err := follow(t.Context(), r.onStandby, thread, pgagui.FollowOptions{After: resume}); !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Errorf("one that comes back: %v", err)
 	}
 }
