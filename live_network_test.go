@@ -308,6 +308,15 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 	if got := payloads(t, beside, "t1", "r"); len(got) != 1 {
 		t.Errorf("the log has %s", got)
 	}
+
+	// Once the database is back the run can still be ended in the log.
+	proxy.Release()
+	if again := recorder.Close(t.Context()); !errors.Is(again, context.DeadlineExceeded) {
+		t.Errorf("close again: %v", again)
+	}
+	if got := payloads(t, beside, "t1", "r"); len(got) != 2 || !strings.Contains(got[1], "2 events are not stored") {
+		t.Errorf("the log has %s", got)
+	}
 }
 
 func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {

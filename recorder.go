@@ -68,6 +68,9 @@ type RecorderStats struct {
 //		if err := recording.Record(ctx, event); err != nil { … }
 //	}
 //
+// What a standby refuses is sent again, too, until it is promoted. A pool that may meet a standby that stays one should connect with
+// target_session_attrs=read-write.
+//
 // It takes up to two connections of the pool, and one more for a run whose thread another transaction is writing to.
 type Recorder struct {
 	store  *Store
@@ -129,7 +132,7 @@ func (r *Recorder) Stats() RecorderStats {
 }
 
 // Close closes all recordings as Recording.Close does, all at once, and ends the recorder. When ctx ends first, the error says of which runs
-// events are not stored; they are lost with the recorder.
+// events are not stored; they are lost with the recorder. Called again, it ends those runs in the log, and returns the error again.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.isClosed = true
