@@ -107,7 +107,7 @@ func (f *follower) follow(ctx context.Context) error {
 				return err
 			}
 			f.pass(chunks)
-			if f.isLeft || len(chunks) == maxBatchesPerPoll {
+			if f.isLeft || len(chunks) == maxBatchesPerPoll || hub.isInProgress(topic, f.position, f.options.RunID) {
 				continue
 			}
 			running, err := f.findEnd(ctx)
@@ -116,7 +116,7 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 			hub.open(topic, f.position, running)
 			asked = changed
-		case f.mayHaveEnded:
+		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.options.RunID):
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
 			}

@@ -640,6 +640,69 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 	}
 }
 
+// counting is a database that counts who asks which runs are in progress.
+type counting struct {
+	pgagui.DB
+	asked atomic.Int64
+}
+
+func (c *counting) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
+	if strings.Contains(sql, "name: RunsInProgress") {
+		c.asked.Add(1)
+	}
+	return c.DB.QueryRow(ctx, sql, arguments...)
+}
+
+// A page that is loaded by many costs the database one read each, and not one more to find out whether the run goes on.
+func TestWhatTheHubKnowsOfARunIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	writer, pool := newStore(t)
+	database := &counting{DB: pool}
+	store := pgagui.New(database, &pgagui.Config{PollInterval: time.Millisecond})
+	mustAppend(t, writer, "t", "r", events(started("r")))
+	const followers = 20
+	seen, group := make(chan pgagui.Event), errgroup.Group{}
+	join := func() {
+		group.Go(func() error {
+			for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+				if err != nil {
+					return err
+				}
+				seen <- event
+			}
+			return nil
+		})
+	}
+	join()
+	<-seen
+	mustAppend(t, writer, "t", "r", events(token(1)))
+	<-seen // the hub asks for news of the thread
+	before := database.asked.Load()
+	for range followers {
+		join()
+	}
+	for range 2 * followers {
+		<-seen
+	}
+	mustAppend(t, writer, "t", "r", events(token(2)))
+	for range 1 + followers {
+		<-seen
+	}
+	if asked := database.asked.Load() - before; asked > 0 {
+		t.Errorf("%d followers that joined asked %d times", followers, asked)
+	}
+	mustAppend(t, writer, "t", "r", events(finished))
+	for range 1 + followers {
+		<-seen
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	if asked := database.asked.Load() - before; asked == 0 {
+		t.Error("nobody asked whether another run is in progress")
+	}
+}
+
 // meanwhile is a database where something happens when a query has been answered, and before the caller has the answer.
 type meanwhile struct {
 	pgagui.DB

@@ -175,6 +175,17 @@ func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan
 	return slices.Clone(t.chunks[first:]), nil, false
 }
 
+// isInProgress reports whether the hub knows that a run of a topic is in progress where a follower has come to, or, when none is named, any
+// of its runs. The end of that run will be news.
+func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !t.isOpen || t.end.Seq < position.Seq {
+		return false
+	}
+	return t.running[runID] || runID == "" && len(t.running) > 0
+}
+
 // contradicts reports whether the topic has another event where the follower has been.
 func (t *topic) contradicts(position Position) bool {
 	if position.RecordedAt.IsZero() {
