@@ -351,7 +351,7 @@ func (h *hub) extend(t *topic, news []chunk) {
 		if len(t.running) == 0 {
 			longest = 20 * h.interval
 		}
-		t.pause = min(t.pause*5/4, longest)
+		t.pause = min(t.pause*21/20, longest)
 		return
 	}
 	for _, c := range news {
