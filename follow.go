@@ -236,7 +236,7 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	case progress.LogEnd == 0:
 		return nil, &Error{
 			Kind: ErrUnknownThread, Message: fmt.Sprintf("thread %q is unknown", f.key.threadID),
-			Hint: "A thread exists once a run of it has begun; Stay waits for that.",
+			Hint: "A thread exists once a run of it has begun. Is it in another scope?",
 		}
 	case len(progress.RunIds) == 0:
 		f.lastSeq = &progress.LogEnd
