@@ -55,7 +55,7 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 			return
 		}
 		f := &follower{
-			store: s, key: topicKey{s.scope, threadID}, options: options, position: options.After, yield: yield,
+			store: s, key: topicKey{s.scope, threadID}, options: options, position: options.After, yield: yield, page: minPage,
 		}
 		if err := f.follow(ctx); err != nil {
 			yield(Event{}, err)
@@ -75,6 +75,8 @@ type follower struct {
 	position Position // of the last event that was looked at
 	yield    func(Event, error) bool
 
+	// page is how many batches it asks the database for at once.
+	page int
 	// hasBegun says that the run that is followed exists.
 	hasBegun bool
 	// mayHaveEnded says that nothing more may be to come: the database has to be asked at the end of the log.
@@ -102,12 +104,14 @@ func (f *follower) follow(ctx context.Context) error {
 		case chunks != nil:
 			f.pass(chunks)
 		case changed == nil || isAhead && changed != asked: // the topic does not reach to here
-			chunks, err := hub.read(ctx, f.key, f.position)
+			chunks, err := hub.read(ctx, f.key, f.position, f.page)
 			if err != nil {
 				return err
 			}
 			f.pass(chunks)
-			if f.isLeft || len(chunks) == maxBatchesPerPoll || hub.isInProgress(topic, f.position, f.options.RunID) {
+			isMore := len(chunks) == f.page
+			f.page = pageLike(chunks)
+			if f.isLeft || isMore || hub.isInProgress(topic, f.position, f.options.RunID) {
 				continue
 			}
 			running, err := f.findEnd(ctx)
@@ -265,7 +269,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 		if err != nil || progress.LogEnd >= f.position.Seq {
 			return progress, err
 		}
-		if _, err := f.store.live.read(ctx, f.key, f.position); err != nil {
+		if _, err := f.store.live.read(ctx, f.key, f.position, 1); err != nil {
 			return progress, err // it is no standby: the log was rewound
 		}
 		select {

@@ -466,6 +466,45 @@ func (c *countedPolls) count(afterSeq int64) int {
 	return c.polls[afterSeq]
 }
 
+// What a follower has of the log at once is bounded by its size: few large batches, or many small ones.
+func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		what        string
+		batches     int
+		event       string
+		least, most int // queries
+	}{
+		{"small batches", 2500, token(1), 4, 6},
+		{"large batches", 60, `{"type":"CUSTOM","value":"` + strings.Repeat("x", 60_000) + `"}`, 6, 8},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			writer, pool := newStore(t)
+			mustAppend(t, writer, "t", "r", events(started("r")))
+			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+				for range test.batches {
+					mustAppend(t, writer.WithTx(tx), "t", "r", events(test.event))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, writer, "t", "r", events(finished))
+			database := &countedPolls{Pool: pool, polls: map[int64]int{}}
+			seen, err := follow(t.Context(), pgagui.New(database, nil), "t", pgagui.FollowOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantSeqs(t, "the follower", seen, 1, int64(test.batches+2))
+			if n := len(database.polls); n < test.least || n > test.most {
+				t.Errorf("%d batches were read with %d queries, want %d to %d", test.batches+2, n, test.least, test.most)
+			}
+		})
+	}
+}
+
 func stopServer(t testing.TB, server *cluster.Cluster) {
 	if err := server.Stop(); err != nil {
 		t.Error(err)

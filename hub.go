@@ -71,8 +71,10 @@ const (
 	shortestRest = 5 * time.Millisecond
 	// longestBackoff is how long the hub waits at most before it asks again a database that cannot be reached.
 	longestBackoff = 2 * time.Second
-	// maxReaders is how many followers read from the database at once.
-	maxReaders = 4
+	// maxReaders is how many followers read from the database at once, about pageBytes each, but minPage batches at least and maxPage at most.
+	maxReaders       = 4
+	pageBytes        = 256 << 10
+	minPage, maxPage = 10, 1000
 )
 
 func newHub(queries *db.Queries, config *Config) *hub {
@@ -390,9 +392,9 @@ func (t *topic) signal() {
 	t.changed = make(chan struct{})
 }
 
-// read asks the database for the news of one thread behind a position, for a follower that is further back than its topic, at most
-// maxBatchesPerPoll batches.
-func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, error) {
+// read asks the database for the news of one thread behind a position, for a follower that is further back than its topic, at most so many
+// batches.
+func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) ([]chunk, error) {
 	select {
 	case h.readers <- struct{}{}:
 		defer func() { <-h.readers }()
@@ -401,7 +403,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, 
 	}
 	params := db.PollParams{
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
-		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: maxBatchesPerPoll,
+		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: int32(page),
 	}
 	rows, err := again(ctx, h.callTimeout, h.report, func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)
@@ -421,6 +423,15 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position) ([]chunk, 
 		chunks = append(chunks, chunk{events, len(row.Events)})
 	}
 	return chunks, nil
+}
+
+// pageLike is how many batches of the size of the given ones make a page: a follower whose caller is slow keeps them all that time.
+func pageLike(chunks []chunk) int {
+	bytes := 1
+	for _, c := range chunks {
+		bytes += c.bytes
+	}
+	return min(max(len(chunks)*pageBytes/bytes, minPage), maxPage)
 }
 
 func eventsOf(threadID string, row db.PollRow) ([]Event, error) {
