@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,21 @@ func mustFlush(t testing.TB, recording *pgagui.Recording) {
 	if err := recording.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lockThread is a transaction that writes to a thread, until it is unlocked.
+func lockThread(t testing.TB, pool *pgxpool.Pool, threadID string) (unlock func()) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', $1)))`, threadID); err != nil {
+		t.Fatal(err)
+	}
+	unlock = sync.OnceFunc(func() { tx.Rollback(context.Background()) })
+	t.Cleanup(unlock)
+	return unlock
 }
 
 func TestRunsThatAreRecordedAtOnceShareCommits(t *testing.T) {
@@ -262,14 +278,7 @@ func aThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T, address string) {
 	free := recorder.Begin(t.Context(), "free", "r", pgagui.RecordOptions{})
 	mustRecord(t, locked, started("r"))
 	mustFlush(t, locked)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 'locked')))`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := lockThread(t, pool, "locked")
 	mustRecord(t, locked, token(1))
 	mustRecord(t, free, started("r"))
 	mustFlush(t, free)
@@ -281,9 +290,7 @@ func aThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T, address string) {
 	if locked.Seq() != 1 {
 		t.Errorf("the run of the locked thread is at seq %d", locked.Seq())
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	mustRecord(t, locked, finished)
 	mustFlush(t, locked)
 	if got := payloads(t, store, "locked", "r"); len(got) != 6 || got[1] != token(1) || got[4] != token(4) {
@@ -301,21 +308,12 @@ func TestALockedThreadGetsEveryEventOnce(t *testing.T) {
 	mustFlush(t, recording)
 	const times, tokens = 5, 300
 	for n := range times {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback(context.Background())
-		if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 't')))`); err != nil {
-			t.Fatal(err)
-		}
+		unlock := lockThread(t, pool, "t")
 		for i := range tokens {
 			mustRecord(t, recording, token(n*tokens+i))
 			runtime.Gosched()
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		unlock()
 		mustFlush(t, recording)
 	}
 	mustRecord(t, recording, finished)
@@ -339,14 +337,7 @@ func TestBackPressure(t *testing.T) {
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', 't')))`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := lockThread(t, pool, "t")
 	taken := 0
 	for ; ; taken++ {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -370,7 +361,7 @@ func TestBackPressure(t *testing.T) {
 	if err := recording.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("close: %v", err)
 	}
-	tx.Rollback(t.Context())
+	unlock()
 	mustFlush(t, recording)
 	if recording.Seq() != int64(1+taken) {
 		t.Errorf("seq %d, %d were taken", recording.Seq(), taken)

@@ -128,32 +128,20 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	line.clear()
 	done, _ := report.Result.(jobs.Compacted) // none when it was skipped
 	result := compactResult{Compacted: done, Skipped: report.Skipped}
+	end := jobEnd{report: report, failure: failure, runs: done.Runs, stopped: done.Stopped}
 	if repack && failure == nil && report.Skipped == "" && done.Stopped == "" {
-		result.Repacked, failure = repackDue(ctx, pool, options, begin)
-	}
-	// Also after a failure: the threads that did not fail are done.
-	switch {
-	case p.json:
-		err = p.printJSON(result)
-	case report.Skipped != "":
-		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
-	case failure == nil || done.Runs > 0:
-		err = p.printCompacted(done)
-		if err == nil && result.Repacked != nil && result.Repacked.Runs > 0 {
-			err = p.printRepacked(*result.Repacked)
+		if result.Repacked, end.failure = repackDue(ctx, pool, options, begin); result.Repacked != nil {
+			end.stopped = result.Repacked.Stopped
 		}
 	}
-	switch {
-	case failure != nil:
-		return failure
-	case err != nil:
-		return err
-	case done.Stopped == jobs.StoppedOnCall:
-		return errInterrupted
-	case done.Stopped != "", result.Repacked != nil && result.Repacked.Stopped != "":
-		return errWorkLeft
+	end.result = result
+	end.print = func() error {
+		if err := p.printCompacted(done); err != nil || result.Repacked == nil || result.Repacked.Runs == 0 {
+			return err
+		}
+		return p.printRepacked(*result.Repacked)
 	}
-	return nil
+	return p.finishJob(end)
 }
 
 // repackDue repacks what is due, within what a compaction that began at begin has left of its limits. It returns nil when the role may

@@ -59,20 +59,11 @@ func (p *program) reap(ctx context.Context, options jobs.ReapOptions) error {
 	report, failure := reapJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
 	done, _ := report.Result.(jobs.Reaped) // none when it was skipped
-	// Also after a failure: what was committed is done.
-	switch {
-	case p.json:
-		err = p.printJSON(reapResult{done, report.Skipped})
-	case report.Skipped != "":
-		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
-	case failure == nil || done.Runs > 0:
-		_, err = fmt.Fprintf(p.out, "%s closed, in %s\n", countText(done.Runs, "run"), durationText(done.Duration))
-	}
-	switch {
-	case failure != nil:
-		return failure
-	case err == nil && done.Stopped != "":
-		return errWorkLeft
-	}
-	return err
+	return p.finishJob(jobEnd{
+		report: report, failure: failure, result: reapResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
+		print: func() error {
+			_, err := fmt.Fprintf(p.out, "%s closed, in %s\n", countText(done.Runs, "run"), durationText(done.Duration))
+			return err
+		},
+	})
 }

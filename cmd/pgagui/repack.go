@@ -66,22 +66,10 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	report, failure := repackJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
 	done, _ := report.Result.(jobs.Repacked) // none when it was skipped
-	// Also after a failure: what was committed is done.
-	switch {
-	case p.json:
-		err = p.printJSON(repackResult{done, report.Skipped})
-	case report.Skipped != "":
-		_, err = fmt.Fprintf(p.out, "nothing done: %s\n", report.Skipped)
-	case failure == nil || done.Runs > 0:
-		err = p.printRepacked(done)
-	}
-	switch {
-	case failure != nil:
-		return failure
-	case err == nil && done.Stopped != "":
-		return errWorkLeft
-	}
-	return err
+	return p.finishJob(jobEnd{
+		report: report, failure: failure, result: repackResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
+		print: func() error { return p.printRepacked(done) },
+	})
 }
 
 func (p *program) printRepacked(done jobs.Repacked) error {
