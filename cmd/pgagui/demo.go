@@ -27,7 +27,7 @@ func (p *program) demoCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what pgagui does, on a PostgreSQL server of its own",
-		Long: `Imports recorded conversations, branches one, compacts, restores and verifies, on a private PostgreSQL server that is gone afterwards.
+		Long: `Imports recorded conversations, branches one, records an agent while it runs, compacts, restores and verifies, on a private PostgreSQL server that is gone afterwards.
 
 With --database-url or DATABASE_URL it uses that database instead: it installs the schema agui there, which stays, and keeps to a
 scope of its own.`,
@@ -55,7 +55,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 	if err := schema.Up(ctx, p.databaseURL); err != nil {
 		return err
 	}
-	pool, err := p.connect(ctx, 2)
+	pool, err := p.connect(ctx, 4)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 
 	show := demonstration{p: p, pool: pool, store: p.store(pool)}
 	for _, step := range []func(context.Context) error{
-		show.importRecordings, show.branch, show.compact, show.restore, show.verify, show.sizes,
+		show.importRecordings, show.branch, show.live, show.compact, show.restore, show.verify, show.sizes,
 	} {
 		if err := step(ctx); err != nil {
 			return err

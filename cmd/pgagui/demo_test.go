@@ -53,7 +53,10 @@ func checkDemo(t *testing.T, out string) {
 	for _, want := range []string{
 		"0 new, 178 already there",
 		"* run-8 (head)",
-		"12 runs folded",
+		"attached in the middle of run-9",
+		"Alfama is the oldest quarter",
+		"asked to stop, the agent ended",
+		"13 runs folded",
 		"waits for   approval: Book Casa do Miradouro",
 		"booked Casa do Miradouro",
 		"at most 100 a night, nothing booked",

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+)
+
+const (
+	liveRun       = "run-9"
+	livePrompt    = "Thanks! What is the neighbourhood like?"
+	liveAnswer    = "Alfama is the oldest quarter: lanes too narrow for cars, tiles on every wall, fado from open doors in the evening, and a tram that rattles by."
+	liveWordEvery = 15 * time.Millisecond
+)
+
+// live records an agent while it runs, attaches to it in the middle and stops it, each as a process of its own would.
+func (d *demonstration) live(ctx context.Context) error {
+	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui follow THREAD, pgagui stop THREAD)")
+	recorder := d.store.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond})
+	recording := recorder.Begin(ctx, demoThread, liveRun, pgagui.RecordOptions{})
+	ended := make(chan error, 1)
+	go func() { ended <- talk(ctx, recording) }()
+	err := d.watch(ctx)
+	if err != nil {
+		err = errors.Join(err, recording.Close(ctx)) // the agent's context ends with it
+	}
+	return errors.Join(err, <-ended, recorder.Close(ctx))
+}
+
+// talk is the agent: it has no end of words, until its context ends.
+func talk(ctx context.Context, recording *pgagui.Recording) error {
+	emit := func(format string, arguments ...any) error {
+		return recording.Record(ctx, fmt.Appendf(nil, format, arguments...))
+	}
+	if err := emit(`{"type":"RUN_STARTED","threadId":%q,"runId":%q,"input":{"messages":[{"id":"user-of-%s","role":"user","content":%q}]}}`,
+		demoThread, liveRun, liveRun, livePrompt); err != nil {
+		return err
+	}
+	if err := emit(`{"type":"TEXT_MESSAGE_START","messageId":"reply-live","role":"assistant"}`); err != nil {
+		return err
+	}
+	words := strings.Fields(liveAnswer)
+	for n := 0; recording.Context().Err() == nil; n++ {
+		if err := emit(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"reply-live","delta":%q}`, words[n%len(words)]+" "); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(liveWordEvery):
+		case <-recording.Context().Done():
+		}
+	}
+	if err := emit(`{"type":"TEXT_MESSAGE_END","messageId":"reply-live"}`); err != nil {
+		return err
+	}
+	if err := emit(`{"type":"RUN_FINISHED","threadId":%q,"runId":%q}`, demoThread, liveRun); err != nil {
+		return err
+	}
+	return recording.Close(ctx)
+}
+
+// watch is a page that is loaded while the agent talks, and a user who has read enough.
+func (d *demonstration) watch(ctx context.Context) error {
+	const wordsBefore, wordsUntilStop = 12, 12
+	store := d.p.store(d.pool) // a Store of its own: it knows of the agent from the database alone
+	heard := 0
+	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, Stay: true}) {
+		if err != nil {
+			return err
+		}
+		if event.Type == "TEXT_MESSAGE_CONTENT" {
+			if heard++; heard == wordsBefore {
+				break
+			}
+		}
+	}
+
+	var short, events, words int
+	var text strings.Builder
+	var stopped time.Time
+	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, History: compaction.SnapshotShape}) {
+		if err != nil {
+			return err
+		}
+		if event.RunID != liveRun {
+			short++
+			continue
+		}
+		events++
+		if event.Type != "TEXT_MESSAGE_CONTENT" {
+			continue
+		}
+		var content struct{ Delta string }
+		if err := json.Unmarshal(event.Payload, &content); err != nil {
+			return err
+		}
+		text.WriteString(content.Delta)
+		if words++; words == wordsBefore+wordsUntilStop {
+			stopped = time.Now()
+			if _, err := store.RequestStop(ctx, demoThread, liveRun, "the user has read enough"); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(d.p.out, "  attached in the middle of %s: the conversation before it in %s, then the run from its first event on\n", liveRun, countText(short, "event"))
+	d.table("  user\t"+livePrompt, "  assistant\t"+shorten(text.String(), demoWidth))
+	fmt.Fprintf(d.p.out, "  asked to stop, the agent ended %s later, after %s; so did who followed it\n", durationText(time.Since(stopped)), countText(events, "event"))
+	return nil
+}
