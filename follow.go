@@ -33,9 +33,10 @@ type FollowOptions struct {
 	// Stay waits for what does not exist yet: for the next run once none is in progress, for a thread or a run that has not begun. A run that
 	// is followed by its id still ends the iteration when it ends.
 	Stay bool
-	// History, when set, yields what has passed in short, as Replay does in this shape, in place of the events themselves: the lineage of the run that is followed (of
-	// the head, when none is named), and the run itself if it has ended. A run in progress comes event by event from its first one. Only the last of the
-	// short events has a seq, the one to go on from. After must be zero.
+	// History, when set, yields what has passed in short in place of the events themselves: the lineage of the run that is followed (of the head, when
+	// none is named) as Replay does in this shape, and the run itself, as far as it has come, in compaction.StreamShape, with open what it has
+	// open. Event by event it comes only where other runs go on beside it and are followed too. Only the last of the short events of each part
+	// has a seq, the one to go on from. After must be zero.
 	History compaction.Shape
 }
 
@@ -175,31 +176,72 @@ func (f *follower) goTo(seq int64) {
 	}
 }
 
-// shortHistory yields what the lineage of a run meant before it, or, once it has ended, with it.
+// shortHistory yields what the lineage of a run meant, in short: up to the run's end, or as far as it has come.
 func (f *follower) shortHistory(ctx context.Context, status *RunStatus) error {
 	runID, lastSeq := status.RunID, status.LastSeq
 	if status.Status == Running {
 		runID, lastSeq = status.Parent, status.FirstSeq-1
 	}
+	var events []json.RawMessage
 	if runID != "" {
-		events, err := asked(ctx, f, func(ctx context.Context) ([]json.RawMessage, error) {
+		var err error
+		events, err = asked(ctx, f, func(ctx context.Context) ([]json.RawMessage, error) {
 			return f.store.Replay(ctx, f.key.threadID, runID, f.options.History)
 		})
 		if err != nil {
 			return err
 		}
-		for i, payload := range events {
-			event := Event{RunID: runID, Type: compaction.EventType(payload), Payload: payload}
-			if i == len(events)-1 {
-				event.Seq = lastSeq
-			}
-			if f.isLeft = !f.yield(event, nil); f.isLeft {
-				return nil
+	}
+	f.yieldShort(runID, events, Position{Seq: lastSeq})
+	if status.Status != Running || f.isLeft {
+		return nil
+	}
+	return f.shortRun(ctx, status.RunID, events)
+}
+
+// shortRun yields what a run in progress has come to, with what it left open still open, given the events before it. Where others go on beside it and are
+// followed too, it yields nothing, and their events come one by one.
+func (f *follower) shortRun(ctx context.Context, runID string, before []json.RawMessage) error {
+	var events []json.RawMessage
+	end := f.position
+	for page, isMore := minPage, true; isMore; {
+		chunks, err := f.store.live.read(ctx, f.key, end, page)
+		if err != nil {
+			return err
+		}
+		for _, chunk := range chunks {
+			for _, event := range chunk.events {
+				end = event.Position()
+				if event.RunID == runID {
+					events = append(events, event.Payload)
+				} else if f.options.RunID == "" {
+					return nil
+				}
 			}
 		}
+		isMore = len(chunks) == page
+		page = pageLike(chunks)
 	}
-	f.goTo(lastSeq)
+	lineage := compaction.New()
+	for _, event := range before {
+		lineage.Apply(event)
+	}
+	f.yieldShort(runID, compaction.CompactEvents(events, compaction.StreamShape, lineage), end)
 	return nil
+}
+
+// yieldShort yields events that stand for the log up to a position: the last of them has it.
+func (f *follower) yieldShort(runID string, events []json.RawMessage, end Position) {
+	for i, payload := range events {
+		event := Event{RunID: runID, Type: compaction.EventType(payload), Payload: payload}
+		if i == len(events)-1 {
+			event.Seq, event.RecordedAt = end.Seq, end.RecordedAt
+		}
+		if f.isLeft = !f.yield(event, nil); f.isLeft {
+			return
+		}
+	}
+	f.position = end
 }
 
 // pass yields what is new of the followed runs.

@@ -607,12 +607,55 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			}
 		}
 	}
-	mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
+	// However much the run in progress has had, it comes in a few events, and then one by one.
+	for n := range 50 {
+		mustAppend(t, store, "t", "two", events(token(n), token(n)))
+	}
+	var short []pgagui.Event
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{RunID: "two", History: compaction.SnapshotShape}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		short = append(short, event)
+		switch event.Seq {
+		case 109:
+			mustAppend(t, store, "t", "two", events(token(50)))
+		case 110:
+			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
+		}
+	}
+	if n := len(short); n > 15 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+		t.Errorf("%d events: %+v", n, short)
+	}
+
 	seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{History: compaction.SnapshotShape})
 	want, _ := store.Replay(t.Context(), "t", "two", compaction.SnapshotShape)
-	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 11 {
+	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 112 {
 		t.Errorf("%d events, %v", len(seen), err)
 	}
+}
+
+func TestRunsSideBySideComeEventByEvent(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
+	mustAppend(t, store, "t", "a", events(token(1), finished))
+	mustAppend(t, store, "t", "b", events(token(2), token(3)))
+	var live []pgagui.Event
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.RunID != "root" {
+			live = append(live, event)
+		}
+		if event.Seq == 8 {
+			mustAppend(t, store, "t", "b", events(finished))
+		}
+	}
+	wantSeqs(t, "the head and what goes on beside it", live, 4, 9)
 }
 
 func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {

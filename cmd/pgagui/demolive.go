@@ -80,18 +80,16 @@ func (d *demonstration) watch(ctx context.Context) error {
 		}
 	}
 
-	var short, events, words int
+	var short, words int
 	var text strings.Builder
 	var stopped time.Time
 	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, History: compaction.SnapshotShape}) {
 		if err != nil {
 			return err
 		}
-		if event.RunID != liveRun {
+		if words == 0 {
 			short++
-			continue
 		}
-		events++
 		if event.Type != "TEXT_MESSAGE_CONTENT" {
 			continue
 		}
@@ -100,15 +98,15 @@ func (d *demonstration) watch(ctx context.Context) error {
 			return err
 		}
 		text.WriteString(content.Delta)
-		if words++; words == wordsBefore+wordsUntilStop {
+		if words++; words == wordsUntilStop {
 			stopped = time.Now()
 			if _, err := store.RequestStop(ctx, demoThread, liveRun, "the user has read enough"); err != nil {
 				return err
 			}
 		}
 	}
-	fmt.Fprintf(d.p.out, "  attached in the middle of %s: the conversation before it in %s, then the run from its first event on\n", liveRun, countText(short, "event"))
+	fmt.Fprintf(d.p.out, "  attached in the middle of %s: all that had passed in %s, then word by word\n", liveRun, countText(short, "event"))
 	d.table("  user\t"+livePrompt, "  assistant\t"+shorten(text.String(), demoWidth))
-	fmt.Fprintf(d.p.out, "  asked to stop, the agent ended %s later, after %s; so did who followed it\n", durationText(time.Since(stopped)), countText(events, "event"))
+	fmt.Fprintf(d.p.out, "  asked to stop, the agent ended %s later; so did who followed it\n", durationText(time.Since(stopped)))
 	return nil
 }

@@ -22,7 +22,7 @@ func (p *program) followCommand() *cobra.Command {
 run of the thread is in progress any more, with --run when that run has ended. While the database is away, it waits.
 
 With --history what has passed comes in short: "stream" gives each message and tool call as a start, one piece and an end, "snapshot" all
-messages and the state; the events of a run in progress follow.
+messages and the state. A run in progress comes as "stream" as far as it has come, and then event by event.
 
 With --json each line is an object with the event's seq, runId, type, recordedAt and payload, which holds its very bytes. Events of a history have no recordedAt,
 and only the last of them a seq: go on behind it with --after.`,
