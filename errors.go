@@ -4,9 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/puddle/v2"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -98,21 +96,4 @@ func refusalOf(answer db.AppendManyRow) error {
 	return refusal(&pgconn.PgError{
 		Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint,
 	})
-}
-
-// isPassing reports whether a call that failed may well succeed when it is made again: the connection was lost or could not be had, the
-// server is starting, stopping or short of something, or another transaction was in the way.
-func isPassing(err error) bool {
-	if unreadable := (pgx.ScanArgError{}); errors.Is(err, puddle.ErrClosedPool) || errors.As(err, &unreadable) {
-		return false
-	}
-	var cause *pgconn.PgError
-	if !errors.As(err, &cause) {
-		return true
-	}
-	switch cause.Code[:2] {
-	case "08", "40", "53", "55", "57", "58":
-		return true
-	}
-	return cause.Code == "25006" // read-only: a standby, for the moment
 }

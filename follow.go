@@ -324,7 +324,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 
 // asked asks the database again while it cannot be reached.
 func asked[T any](ctx context.Context, f *follower, ask func(context.Context) (T, error)) (T, error) {
-	answer, err := again(ctx, f.store.live.callTimeout, f.store.live.report, ask)
+	answer, err := again(ctx, f.store.live.callTimeout, f.store.live.outage.report, ask)
 	return answer, refusal(err)
 }
 

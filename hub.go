@@ -20,14 +20,13 @@ type hub struct {
 	queries     *db.Queries
 	interval    time.Duration
 	callTimeout time.Duration
-	logger      *slog.Logger
+	outage      outage
 	readers     chan struct{} // bounds how many followers read from the database at once
 
-	mu      sync.Mutex // guards what follows, and all topics
-	topics  map[topicKey]*topic
-	stop    context.CancelFunc // ends the asking; nil: nobody follows
-	woken   chan struct{}      // a topic is due earlier than it was
-	failing time.Time          // since when the database cannot be reached
+	mu     sync.Mutex // guards what follows, and all topics
+	topics map[topicKey]*topic
+	stop   context.CancelFunc // ends the asking; nil: nobody follows
+	woken  chan struct{}      // a topic is due earlier than it was
 }
 
 type topicKey struct{ scope, threadID string }
@@ -79,14 +78,17 @@ const (
 
 func newHub(queries *db.Queries, config *Config) *hub {
 	h := &hub{
-		queries: queries, interval: config.PollInterval, callTimeout: config.CallTimeout, logger: config.Logger,
+		queries: queries, interval: config.PollInterval, callTimeout: config.CallTimeout,
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
+		outage: outage{
+			logger: config.Logger,
+			lost:   "pgagui: followers get no news, the database is asked again and again",
+			back:   "pgagui: followers get news again",
+		},
 	}
 	setDefault(&h.interval, 20*time.Millisecond)
 	setDefault(&h.callTimeout, 30*time.Second)
-	if h.logger == nil {
-		h.logger = slog.Default()
-	}
+	setDefault(&h.outage.logger, slog.Default())
 	return h
 }
 
@@ -168,10 +170,8 @@ func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan
 	if position.Seq >= t.end.Seq {
 		return nil, t.changed, position.Seq > t.end.Seq
 	}
-	first, found := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
-		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
-	})
-	if found { // the last one that the follower has seen
+	first, isSeen := t.chunkOf(position.Seq)
+	if isSeen {
 		first++
 	}
 	return slices.Clone(t.chunks[first:]), nil, false
@@ -188,6 +188,13 @@ func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
 	return t.running[runID] || runID == "" && len(t.running) > 0
 }
 
+// chunkOf finds the first chunk that ends at a seq or behind it, and reports whether it ends there.
+func (t *topic) chunkOf(seq int64) (i int, endsThere bool) {
+	return slices.BinarySearchFunc(t.chunks, seq, func(c chunk, seq int64) int {
+		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
+	})
+}
+
 // contradicts reports whether the topic has another event where the follower has been.
 func (t *topic) contradicts(position Position) bool {
 	if position.RecordedAt.IsZero() {
@@ -196,9 +203,7 @@ func (t *topic) contradicts(position Position) bool {
 	if position.Seq == t.begin.Seq {
 		return !t.begin.RecordedAt.IsZero() && !t.begin.RecordedAt.Equal(position.RecordedAt)
 	}
-	i, _ := slices.BinarySearchFunc(t.chunks, position.Seq, func(c chunk, seq int64) int {
-		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
-	})
+	i, _ := t.chunkOf(position.Seq)
 	if i == len(t.chunks) || t.chunks[i].events[0].Seq > position.Seq {
 		return false
 	}
@@ -229,10 +234,10 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			h.report(nil)
+			h.outage.report(nil)
 			backoff = h.interval
 		case isPassing(err):
-			h.report(err)
+			h.outage.report(err)
 			backoff = min(2*backoff, longestBackoff)
 			rest = backoff
 		default:
@@ -246,25 +251,6 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// report tells the log when the database cannot be reached, and when it can again.
-func (h *hub) report(err error) {
-	h.mu.Lock()
-	since := h.failing
-	switch {
-	case err == nil:
-		h.failing = time.Time{}
-	case since.IsZero():
-		h.failing = time.Now()
-	}
-	h.mu.Unlock()
-	switch {
-	case err != nil && since.IsZero():
-		h.logger.Warn("pgagui: followers get no news, the database is asked again and again", "error", err)
-	case err == nil && !since.IsZero():
-		h.logger.Info("pgagui: followers get news again", "after", time.Since(since))
 	}
 }
 
@@ -405,7 +391,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: int32(page),
 	}
-	rows, err := again(ctx, h.callTimeout, h.report, func(ctx context.Context) ([]db.PollRow, error) {
+	rows, err := again(ctx, h.callTimeout, h.outage.report, func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)
 	})
 	if err != nil {

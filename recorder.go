@@ -3,9 +3,7 @@ package pgagui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -108,9 +106,7 @@ func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	setDefault(&r.config.MaxBufferBytes, 4<<20)
 	setDefault(&r.config.CheckEvery, time.Second)
 	setDefault(&r.config.CallTimeout, 30*time.Second)
-	if r.config.Logger == nil {
-		r.config.Logger = slog.Default()
-	}
+	setDefault(&r.config.Logger, slog.Default())
 	r.background, r.stop = context.WithCancel(context.Background())
 	r.tasks.Go(r.sendQueue)
 	r.tasks.Go(r.keepAlive)
@@ -283,7 +279,7 @@ func (r *Recorder) send(c call) {
 	if len(c.recordings) == 0 {
 		return
 	}
-	answers, err := again(r.background, r.config.CallTimeout, r.outage("append"), func(ctx context.Context) ([]db.AppendManyRow, error) {
+	answers, err := again(r.background, r.config.CallTimeout, r.reporter("append"), func(ctx context.Context) ([]db.AppendManyRow, error) {
 		return r.store.queries.AppendMany(ctx, c.params)
 	})
 	r.mu.Lock()
@@ -340,11 +336,28 @@ func (r *Recorder) sendAlone(recording *Recording) {
 	})
 }
 
+// reporter returns what is to be told how the attempts of a call go.
+func (r *Recorder) reporter(call string) func(error) {
+	o := &outage{
+		logger: r.config.Logger.With("call", call),
+		lost:   "pgagui: the recorder repeats what the database did not answer",
+		back:   "pgagui: the database answers the recorder again",
+	}
+	return func(err error) {
+		o.report(err)
+		if err != nil {
+			r.mu.Lock()
+			r.stats.Repeats++
+			r.mu.Unlock()
+		}
+	}
+}
+
 // keepAlive says from time to time that the runs are alive, and hears which of them shall stop.
 func (r *Recorder) keepAlive() {
 	ticker := time.NewTicker(r.config.CheckEvery)
 	defer ticker.Stop()
-	outage := r.outage("keep alive")
+	report := r.reporter("keep alive")
 	for {
 		select {
 		case <-ticker.C:
@@ -358,7 +371,7 @@ func (r *Recorder) keepAlive() {
 				params.RunIds = append(params.RunIds, recording.runID)
 				params.Scopes = append(params.Scopes, recording.scope)
 			}
-			signals, err := again(r.background, r.config.CallTimeout, outage, func(ctx context.Context) ([]db.KeepAliveRow, error) {
+			signals, err := again(r.background, r.config.CallTimeout, report, func(ctx context.Context) ([]db.KeepAliveRow, error) {
 				return r.store.queries.KeepAlive(ctx, params)
 			})
 			if err != nil {
@@ -388,62 +401,4 @@ func (r *Recorder) running() (parts [][]*Recording) {
 		parts[len(parts)-1] = append(parts[len(parts)-1], recording)
 	}
 	return parts
-}
-
-// outage tells the log when calls fail, and when they succeed again.
-func (r *Recorder) outage(what string) func(error) {
-	var since time.Time
-	return func(err error) {
-		switch {
-		case err != nil && since.IsZero():
-			since = time.Now()
-			r.config.Logger.Warn("pgagui: the recorder repeats what the database did not answer", "call", what, "error", err)
-		case err == nil && !since.IsZero():
-			r.config.Logger.Info("pgagui: the database answers the recorder again", "call", what, "after", time.Since(since))
-			since = time.Time{}
-		}
-		if err != nil {
-			r.mu.Lock()
-			r.stats.Repeats++
-			r.mu.Unlock()
-		}
-	}
-}
-
-// again makes a call until it succeeds, fails for good or ctx ends. One that is not answered within the timeout is given up, for the network may
-// have lost it. report is told of each failure that is not for good, and with nil of a success.
-func again[T any](
-	ctx context.Context, timeout time.Duration, report func(error), call func(context.Context) (T, error),
-) (result T, err error) {
-	const longest = 2 * time.Second
-	pause := 20 * time.Millisecond
-	for {
-		timed, cancel := context.WithTimeout(ctx, timeout)
-		result, err = call(timed)
-		cancel()
-		switch {
-		case err == nil:
-			report(nil)
-			return result, nil
-		case !isPassing(err):
-			return result, err
-		case ctx.Err() != nil:
-			return result, endedBy(ctx, err)
-		}
-		report(err)
-		select {
-		case <-time.After(pause/2 + rand.N(pause)): // many recorders must not come back at once
-		case <-ctx.Done():
-			return result, endedBy(ctx, err)
-		}
-		pause = min(2*pause, longest)
-	}
-}
-
-// endedBy is the error of a ctx that ended while calls failed.
-func endedBy(ctx context.Context, failure error) error {
-	if errors.Is(failure, ctx.Err()) {
-		return failure
-	}
-	return fmt.Errorf("%w, while the database did not answer: %w", ctx.Err(), failure)
 }
