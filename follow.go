@@ -143,16 +143,22 @@ func (f *follower) begin(ctx context.Context) error {
 	if f.options.History != "" && f.options.After.Seq != 0 {
 		return errors.New("follow: After and History exclude each other: who has seen a part of the log goes on from there")
 	}
-	progress, err := f.progress(ctx)
-	if err != nil {
-		return err
+	// Asked first, for a run that begins in between is behind the end of the log that this tells; and it waits for a standby that lags. Without
+	// Stay, and from the beginning, neither matters.
+	var logEnd int64
+	if f.options.Stay || f.position.Seq > 0 {
+		progress, err := f.progress(ctx)
+		if err != nil {
+			return err
+		}
+		logEnd = progress.LogEnd
 	}
 	status, err := asked(ctx, f, func(ctx context.Context) (*RunStatus, error) {
 		return f.store.Status(ctx, f.key.threadID, f.options.RunID)
 	})
 	if f.options.Stay && (errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrUnknownRun)) {
 		// What was in the log before the run begins need not be looked at.
-		f.goTo(progress.LogEnd)
+		f.goTo(logEnd)
 		return nil
 	}
 	if err != nil {
