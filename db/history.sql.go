@@ -12,6 +12,95 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const Activities = `-- name: Activities :many
+select
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).activity_type, '')::text as activity_type,
+    (item).content::json as content,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
+from agui.activities($1::text, $2::text, $3::bigint, $4::text) as item
+`
+
+type ActivitiesParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	Scope    string
+}
+
+type ActivitiesRow struct {
+	MessageID    string
+	ActivityType string
+	Content      rawjson.Text
+	RunID        string
+	FirstSeq     int64
+	LastSeq      int64
+	StartedAt    time.Time
+	UpdatedAt    time.Time
+}
+
+func (q *Queries) Activities(ctx context.Context, arg ActivitiesParams) ([]ActivitiesRow, error) {
+	rows, err := q.db.Query(ctx, Activities,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ActivitiesRow
+	for rows.Next() {
+		var i ActivitiesRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.ActivityType,
+			&i.Content,
+			&i.RunID,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const AppendSessionMessages = `-- name: AppendSessionMessages :one
+select coalesce(max(agui.append($1::text, run.run_id, run.events, 0, $2::text)), 0)::bigint as last_seq
+from agui.session_runs($1::text, $3::json, $4::text) as run
+`
+
+type AppendSessionMessagesParams struct {
+	ThreadID  string
+	Scope     string
+	Messages  rawjson.Text
+	RunPrefix string
+}
+
+func (q *Queries) AppendSessionMessages(ctx context.Context, arg AppendSessionMessagesParams) (int64, error) {
+	row := q.db.QueryRow(ctx, AppendSessionMessages,
+		arg.ThreadID,
+		arg.Scope,
+		arg.Messages,
+		arg.RunPrefix,
+	)
+	var last_seq int64
+	err := row.Scan(&last_seq)
+	return last_seq, err
+}
+
 const History = `-- name: History :many
 select
     (item).seq::bigint as seq,
@@ -92,6 +181,146 @@ func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow,
 			&i.CreatedAt,
 			&i.CompletedAt,
 			&i.Payload,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const SessionMessages = `-- name: SessionMessages :many
+select
+    coalesce((item).seq, 0)::bigint as seq,
+    (item).type::text as type,
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
+    (item).payload::json as payload
+from agui.session_messages($1::text, $2::text, $3::bigint, $4::bigint, $5::text) as item
+`
+
+type SessionMessagesParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AfterSeq int64
+	Scope    string
+}
+
+type SessionMessagesRow struct {
+	Seq       int64
+	Type      string
+	MessageID string
+	RunID     string
+	CreatedAt time.Time
+	Payload   rawjson.Text
+}
+
+func (q *Queries) SessionMessages(ctx context.Context, arg SessionMessagesParams) ([]SessionMessagesRow, error) {
+	rows, err := q.db.Query(ctx, SessionMessages,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AfterSeq,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SessionMessagesRow
+	for rows.Next() {
+		var i SessionMessagesRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.Type,
+			&i.MessageID,
+			&i.RunID,
+			&i.CreatedAt,
+			&i.Payload,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ToolCalls = `-- name: ToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::text as tool_call_id,
+    coalesce((item).name, '')::text as name,
+    coalesce((item).arguments, '')::text as arguments,
+    (item).arguments_json::json as arguments_json,
+    (item).result::json as result,
+    coalesce((item).parent_message_id, '')::text as parent_message_id,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).status::text as status
+from agui.tool_calls($1::text, $2::text, $3::bigint, $4::bigint, $5::text) as item
+`
+
+type ToolCallsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AfterSeq int64
+	Scope    string
+}
+
+type ToolCallsRow struct {
+	ToolCallID      string
+	Name            string
+	Arguments       string
+	ArgumentsJson   rawjson.Text
+	Result          rawjson.Text
+	ParentMessageID string
+	RunID           string
+	FirstSeq        int64
+	LastSeq         int64
+	StartedAt       time.Time
+	EndedAt         time.Time
+	Status          string
+}
+
+func (q *Queries) ToolCalls(ctx context.Context, arg ToolCallsParams) ([]ToolCallsRow, error) {
+	rows, err := q.db.Query(ctx, ToolCalls,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AfterSeq,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ToolCallsRow
+	for rows.Next() {
+		var i ToolCallsRow
+		if err := rows.Scan(
+			&i.ToolCallID,
+			&i.Name,
+			&i.Arguments,
+			&i.ArgumentsJson,
+			&i.Result,
+			&i.ParentMessageID,
+			&i.RunID,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Status,
 		); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,10 @@ func TestSQLSurface(t *testing.T) {
 		"request_stop":      "thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text",
 		"keep_alive":        "thread_ids text[], run_ids text[], scopes text[] DEFAULT NULL::text[]",
 		"history":           "thread_id text, types text[] DEFAULT NULL::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, max_rows integer DEFAULT 100, compressed boolean DEFAULT true, run_id text DEFAULT NULL::text, max_bytes integer DEFAULT NULL::integer, max_idle interval DEFAULT NULL::interval, scope text DEFAULT ''::text",
+		"session_messages":  "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
+		"session_runs":      "thread_id text, messages json, run_prefix text DEFAULT 'session-run-'::text",
+		"tool_calls":        "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
+		"activities":        "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
 		"reap":              "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval",
 	} {
 		var got string

@@ -21,3 +21,45 @@ from agui.history(
     sqlc.narg(max_idle)::interval,
     @scope::text
 ) as item;
+
+-- name: SessionMessages :many
+select
+    coalesce((item).seq, 0)::bigint as seq,
+    (item).type::text as type,
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
+    (item).payload::json as payload
+from agui.session_messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @after_seq::bigint, @scope::text) as item;
+
+-- name: AppendSessionMessages :one
+select coalesce(max(agui.append(@thread_id::text, run.run_id, run.events, 0, @scope::text)), 0)::bigint as last_seq
+from agui.session_runs(@thread_id::text, @messages::json, @run_prefix::text) as run;
+
+-- name: ToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::text as tool_call_id,
+    coalesce((item).name, '')::text as name,
+    coalesce((item).arguments, '')::text as arguments,
+    (item).arguments_json::json as arguments_json,
+    (item).result::json as result,
+    coalesce((item).parent_message_id, '')::text as parent_message_id,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).status::text as status
+from agui.tool_calls(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @after_seq::bigint, @scope::text) as item;
+
+-- name: Activities :many
+select
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).activity_type, '')::text as activity_type,
+    (item).content::json as content,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
+from agui.activities(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text) as item;

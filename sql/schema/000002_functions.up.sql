@@ -2,6 +2,21 @@
 
 set check_function_bodies = off;
 
+-- sql/types/activity.sql
+create type agui.activity as (
+    message_id    text,
+    activity_type text,
+    content       json,
+    run_id        text,
+    first_seq     bigint,
+    last_seq      bigint,
+    started_at    timestamptz,
+    updated_at    timestamptz
+);
+
+comment on type agui.activity is
+    'An activity of a conversation: its id, type and content, the run that began it, and its first and last event with their times.';
+
 -- sql/types/append_answer.sql
 create type agui.append_answer as (
     call_no    int,
@@ -153,6 +168,24 @@ comment on type agui.life_event is
     'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; run_id and parent_run_id are those '
     'that it names, guarded (agui.json_guard): a backslash is written as an escape.';
 
+-- sql/types/mention.sql
+create type agui.mention as (
+    seq        bigint,
+    item       int,
+    run_id     text,
+    type       text,
+    created_at timestamptz,
+    message_id text,
+    call_id    text,
+    is_result  boolean,
+    error      json
+);
+
+comment on type agui.mention is
+    'Where a message or tool call is named in the log: seq, run, type and time (its timestamp, else when it was appended) of the event; item is '
+    'its place in the list of messages that the event brings, 0 where it brings none. message_id is the message that the event makes or adds '
+    'to, call_id the tool call that it makes, adds to or (is_result) brings the result of; error is the event itself when it is a RUN_ERROR.';
+
 -- sql/types/message_row.sql
 create type agui.message_row as (
     "position" int,
@@ -247,6 +280,50 @@ create type agui.run_status as (
 comment on type agui.run_status is
     'A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
     'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
+
+-- sql/types/session_message.sql
+create type agui.session_message as (
+    seq        bigint,
+    type       text,
+    message_id text,
+    run_id     text,
+    created_at timestamptz,
+    payload    json
+);
+
+comment on type agui.session_message is
+    'A message of a session: user, assistant and system {content}, tool_use {id, name, input}, tool_result {tool_use_id, content}, error '
+    '{message, code}. seq, run and time are those of the event that brought it; message_id is the AG-UI message it is, or is a part of.';
+
+-- sql/types/session_run.sql
+create type agui.session_run as (
+    run_id text,
+    events json
+);
+
+comment on type agui.session_run is 'A run that messages of a session stand for: what agui.append takes.';
+
+-- sql/types/tool_call.sql
+create type agui.tool_call as (
+    tool_call_id      text,
+    name              text,
+    arguments         text,
+    arguments_json    json,
+    result            json,
+    parent_message_id text,
+    run_id            text,
+    first_seq         bigint,
+    last_seq          bigint,
+    started_at        timestamptz,
+    ended_at          timestamptz,
+    status            text
+);
+
+comment on type agui.tool_call is
+    'A tool call: what was called, with which arguments, and what came of it. arguments is their text as far as it came, arguments_json the same '
+    'as JSON (null: it is none), result the content of the tool''s message (null: none so far). first_seq and last_seq are its first and last '
+    'event. status: streaming (arguments are coming), called (they are complete, there is no result yet), completed, or cut_off (its run '
+    'failed, or ended before the arguments were complete, and there is no result). ended_at is when the result came, or when the call was cut off.';
 
 -- sql/functions/append/append.sql
 create or replace function agui.append(
@@ -4144,6 +4221,65 @@ comment on function agui.load_snapshot(uuid, int) is
 
 revoke execute on function agui.load_snapshot(uuid, int) from public;
 
+-- sql/functions/history/activities.sql
+create or replace function agui.activities(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    scope     text default ''
+)
+returns setof agui.activity
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+    fold agui.fold := agui.fold_at(leaf, at_seq);
+begin
+    return query
+    with mention as (
+        select *
+        from agui.mentions(leaf, at_seq, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+    ),
+    story as (
+        select
+            mention.message_id,
+            min(mention.seq) as first_seq,
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
+        from mention
+        group by mention.message_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    )
+    select
+        activity.id,
+        agui.json_string_text((guarded.body -> 'activityType')::text),
+        agui.json_unguard((guarded.body -> 'content')::text)::json,
+        begun.run_id,
+        story.first_seq,
+        story.last_seq,
+        begun.created_at,
+        updated.created_at
+    from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as activity (id, role, body, position)
+    cross join lateral (select agui.json_guarded(activity.body::json) as body offset 0) as guarded
+    left join story on story.message_id = activity.id
+    left join moment as begun on begun.seq = story.first_seq
+    left join moment as updated on updated.seq = story.last_seq
+    where activity.role = 'activity'
+    order by activity.position;
+end
+$function$;
+
+comment on function agui.activities(text, text, bigint, text) is
+    'The activities of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage, in the order '
+    'of the conversation. It reads the log of the lineage. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.activities(text, text, bigint, text) from public;
+
 -- sql/functions/history/first_seq_since.sql
 -- recorded_at never falls along the log, so the place is found by halving: a look-up in the primary key for each step.
 create or replace function agui.first_seq_since(thread_key uuid, since timestamptz)
@@ -4191,7 +4327,8 @@ revoke execute on function agui.first_seq_since(uuid, timestamptz) from public;
 -- that cannot change what they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
---     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call;
+--     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
+--     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
 -- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
@@ -4400,6 +4537,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
+                            -- A chunk without id and owner may go on with the stream of any subagent.
+                            and not (row_types[item] like '%\_CHUNK' and event.type like '%\_CHUNK')
                             or row_types[item] = 'TOOL_CALL_ARGS' and event.type in ('TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END')
                         )
                         and (ids[item] = event.id) is not true
@@ -4496,6 +4635,157 @@ comment on function agui.history(text, text[], timestamptz, timestamptz, bigint,
 
 revoke execute on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) from public;
 
+-- sql/functions/history/json_or_null.sql
+-- Before PostgreSQL 17 a parallel query cannot catch errors, so this is not parallel safe.
+create or replace function agui.json_or_null(document text)
+returns json
+language plpgsql
+immutable
+strict
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return document::json;
+exception
+    when data_exception or statement_too_complex then
+        return null;
+end
+$$;
+
+comment on function agui.json_or_null(text) is 'Text as JSON; null when it is none.';
+
+revoke execute on function agui.json_or_null(text) from public;
+
+-- sql/functions/history/mentions.sql
+create or replace function agui.mentions(leaf agui.run, at_seq bigint, types text[])
+returns setof agui.mention
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    until constant bigint := coalesce(at_seq, 9223372036854775807);
+begin
+    return query
+    with recursive ancestor as (
+        select leaf.*
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+    ),
+    event as (
+        select
+            batch.first_seq + element.position - 1 as seq,
+            batch.run_id,
+            element.type,
+            coalesce(agui.moment(element.told), agui.event_time(batch.recorded_at, element.earlier_us)) as created_at,
+            agui.json_string_text(element.message_id::text) as message_id,
+            agui.json_string_text(element.tool_call_id::text) as call_id,
+            agui.json_string_text(element.parent_message_id::text) as parent_id,
+            element.owner::text as owner,
+            case
+                when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
+                when element.type = 'MESSAGES_SNAPSHOT' then element.messages
+            end as list,
+            case when element.type = 'RUN_ERROR' then element.payload end as error
+        from (
+            select stored.*, ancestor.run_id, agui.json_guarded(stored.events) as guarded
+            from ancestor
+            join agui.batch as stored
+                on stored.thread_key = ancestor.thread_key
+                    and stored.run_no = ancestor.run_no
+                    and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
+            offset 0  -- so that a batch is guarded once, not for each function that reads it
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.guarded) as (
+                type text,
+                "messageId" json,
+                "toolCallId" json,
+                "parentMessageId" json,
+                "subagentRunId" json,
+                "timestamp" json,
+                input json,
+                messages json
+            ),
+            json_array_elements(batch.events),
+            unnest(batch.earlier_us)
+        ) with ordinality as element (
+            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, payload, earlier_us, position
+        )
+        where element.type = any (types)
+            and batch.first_seq + element.position - 1 <= until
+    ),
+    chunk as (
+        select event.*, count(coalesce(event.call_id, event.message_id)) over lane as stream
+        from event
+        where event.type like '%\_CHUNK'
+        window lane as (partition by event.run_id, event.owner, event.type order by event.seq)
+    ),
+    item as (
+        select event.seq, entry.position, event.run_id, event.type, event.created_at, entry.value as message
+        from event
+        cross join lateral json_array_elements(case when json_typeof(event.list) = 'array' then event.list end) with ordinality
+            as entry (value, position)
+        where event.list is not null
+    )
+    select
+        event.seq, 0, event.run_id, event.type, event.created_at,
+        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(event.parent_id, event.call_id) else event.message_id end,
+        event.call_id,
+        event.type = 'TOOL_CALL_RESULT',
+        event.error
+    from (
+        select event.seq, event.run_id, event.type, event.created_at, event.message_id, event.call_id, event.parent_id, event.error
+        from event
+        where event.list is null and event.type not like '%\_CHUNK'
+        union all
+        -- A chunk that names no id goes on with what the one before it was for.
+        select
+            chunk.seq, chunk.run_id, chunk.type, chunk.created_at,
+            first_value(chunk.message_id) over stream,
+            first_value(chunk.call_id) over stream,
+            first_value(chunk.parent_id) over stream,
+            null
+        from chunk
+        window stream as (partition by chunk.run_id, chunk.owner, chunk.type, chunk.stream order by chunk.seq)
+    ) as event
+    union all
+    select
+        item.seq, item.position::int, item.run_id, item.type, item.created_at,
+        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'id')::text) end,
+        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'toolCallId')::text) end,
+        true,
+        null
+    from item
+    where json_typeof(item.message) in ('object', 'string')
+    union all
+    select
+        item.seq, item.position::int, item.run_id, item.type, item.created_at,
+        agui.json_string_text((item.message -> 'id')::text),
+        agui.json_string_text((call.value -> 'id')::text),
+        false,
+        null
+    from item
+    cross join lateral json_array_elements(
+        case
+            when json_typeof(item.message) = 'object' and json_typeof(item.message -> 'toolCalls') = 'array' then item.message -> 'toolCalls'
+        end
+    ) as call (value)
+    where json_typeof(call.value) = 'object';
+end
+$function$;
+
+comment on function agui.mentions(agui.run, bigint, text[]) is
+    'Where the lineage of a run, up to at_seq (null: all of it), names messages and tool calls, in events of the types given. It reads the whole '
+    'log of the lineage.';
+
+revoke execute on function agui.mentions(agui.run, bigint, text[]) from public;
+
 -- sql/functions/history/moment.sql
 -- Never an error: what is no point in time is null. (A cast would raise one, and to catch it takes a subtransaction.)
 create or replace function agui.moment(value json)
@@ -4578,6 +4868,442 @@ comment on function agui.read_span(json) is
     'timestamp) to completed_at (completedAt). Null for an event without such a count.';
 
 revoke execute on function agui.read_span(json) from public;
+
+-- sql/functions/history/session_messages.sql
+create or replace function agui.session_messages(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    after_seq bigint default 0,
+    scope     text default ''
+)
+returns setof agui.session_message
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+    fold agui.fold := agui.fold_at(leaf, at_seq);
+begin
+    return query
+    with mention as (
+        select *
+        from agui.mentions(leaf, at_seq, array[
+            'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'TOOL_CALL_START', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT',
+            'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
+        ])
+    ),
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
+    origin as (
+        select message.id, array_agg(message.seq order by message.seq, message.item) as seqs
+        from (
+            select mention.message_id as id, min(mention.seq) as seq, mention.item
+            from mention
+            where mention.message_id is null and mention.item > 0
+            group by mention.seq, mention.item, mention.message_id
+            union all
+            select mention.message_id, min(mention.seq), 0
+            from mention
+            where mention.message_id is not null
+            group by mention.message_id, case when mention.type = 'TOOL_CALL_RESULT' then mention.seq end
+        ) as message
+        group by message.id
+    ),
+    call_origin as (
+        select mention.call_id as id, min(mention.seq) as seq
+        from mention
+        where mention.call_id is not null and not mention.is_result
+        group by mention.call_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    ),
+    message as (
+        select
+            place.position,
+            place.id,
+            place.role,
+            guarded.body,
+            guarded.body -> 'content' as content,
+            case when json_typeof(guarded.body -> 'toolCalls') = 'array' then guarded.body -> 'toolCalls' end as calls,
+            origin.seqs[least(row_number() over (partition by place.id order by place.position), cardinality(origin.seqs))] as seq
+        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
+        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
+        left join origin on origin.id is not distinct from place.id
+    ),
+    entry as (
+        select
+            message.seq,
+            message.position,
+            0::bigint as part,
+            case message.role when 'tool' then 'tool_result' when 'developer' then 'system' else message.role end as type,
+            message.id as message_id,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"tool_use_id":' || case when message.role = 'tool' then coalesce((message.body -> 'toolCallId')::text, 'null') end,
+                '"content":' || coalesce(message.content::text, '""'),
+                '"error":' || case when message.role = 'tool' then nullif((message.body -> 'error')::text, 'null') end
+            ) || '}')::json as payload
+        from message
+        where message.role in ('user', 'system', 'developer', 'tool')
+            or message.role = 'assistant' and (message.calls is null or message.content::text not in ('""', 'null'))
+        union all
+        select
+            coalesce(call_origin.seq, message.seq),
+            message.position,
+            call.position,
+            'tool_use',
+            message.id,
+            agui.json_unguard(
+                '{"id":' || coalesce((call.value -> 'id')::text, 'null')
+                || ',"name":' || coalesce((function.value -> 'name')::text, 'null')
+                || ',"input":'
+                || coalesce(
+                    agui.json_guard(agui.json_or_null(agui.json_string_text((function.value -> 'arguments')::text))::text),
+                    (function.value -> 'arguments')::text,
+                    'null'
+                )
+                || '}'
+            )::json
+        from message
+        cross join lateral json_array_elements(message.calls) with ordinality as call (value, position)
+        cross join lateral (
+            select case when json_typeof(call.value -> 'function') = 'object' then call.value -> 'function' end
+        ) as function (value)
+        left join call_origin on call_origin.id = agui.json_string_text((call.value -> 'id')::text)
+        where message.role = 'assistant' and json_typeof(call.value) = 'object'
+        union all
+        select
+            mention.seq,
+            null,
+            0,
+            'error',
+            null,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"message":' || coalesce((guarded.event -> 'message')::text, 'null'),
+                '"code":' || nullif((guarded.event -> 'code')::text, 'null')
+            ) || '}')::json
+        from mention
+        cross join lateral (select agui.json_guarded(mention.error) as event offset 0) as guarded
+        where mention.type = 'RUN_ERROR'
+    )
+    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    from entry
+    left join moment on moment.seq = entry.seq
+    where coalesce(entry.seq, 1) > session_messages.after_seq
+    order by entry.seq, entry.position, entry.part;
+end
+$function$;
+
+comment on function agui.session_messages(text, text, bigint, bigint, text) is
+    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, tool_result, system, error), as it '
+    'stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a message, in the order of the events that '
+    'brought them; with after_seq only those that came behind it. An assistant message with tool calls is a row for its text and one for '
+    'each call; reasoning and activities have no type here. It reads the log of the lineage. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.session_messages(text, text, bigint, bigint, text) from public;
+
+-- sql/functions/history/session_runs.sql
+-- What the user says begins a run, as its input; what follows until they say something again is what the run did. An error ends it.
+--
+-- Texts are guarded here (agui.json_guard), but for the events that are returned.
+create or replace function agui.session_runs(thread_id text, messages json, run_prefix text default 'session-run-')
+returns setof agui.session_run
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    subject  constant text := format('session messages of thread "%s"', thread_id);
+    thread   constant text := agui.json_guard(to_json(thread_id)::text);
+    run_no   int := 0;
+    run_id   text;    -- as JSON; null between two runs
+    events   text[];
+    has_failed boolean;
+    parent   text;    -- the assistant message that tool calls belong to, as JSON
+    message  record;
+    origin   text;    -- what every event says of where it comes from
+    content  text;    -- what the message says, as JSON
+    wording  text;    -- the same as a JSON string
+    run      agui.session_run;
+begin
+    if messages is null or json_typeof(messages) <> 'array' then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: they must be a JSON array, not %s', subject, coalesce(json_typeof(messages), 'null'));
+    end if;
+
+    for message in
+        select
+            entry.position,
+            entry.type,
+            case json_typeof(entry.id)
+                when 'string' then entry.id::text
+                when 'number' then to_json(entry.id::text)::text
+                else to_json('message-' || entry.position)::text
+            end as id,
+            json_typeof(entry.id) = 'string' as is_named,
+            round(extract(epoch from agui.moment(entry.created_at)) * 1000) as told,
+            entry.value,
+            case when json_typeof(payload.value) = 'object' then payload.value else json_build_object('content', payload.value) end as payload
+        from (
+            select
+                element.position,
+                guarded.value,
+                agui.json_string_text(coalesce(guarded.value -> 'event_type', guarded.value -> 'eventType', guarded.value -> 'type')::text) as type,
+                coalesce(guarded.value -> 'message_id', guarded.value -> 'messageId', guarded.value -> 'id') as id,
+                coalesce(guarded.value -> 'created_at', guarded.value -> 'createdAt') as created_at,
+                guarded.value -> 'payload' as payload
+            from json_array_elements(messages) with ordinality as element (value, position)
+            cross join lateral (
+                select case when json_typeof(element.value) = 'object' then agui.json_guarded(element.value) else '{}' end as value
+                offset 0
+            ) as guarded
+            union all
+            select null, null, null, null, null, null  -- the end
+        ) as entry
+        cross join lateral (
+            -- JSON, the text of a JSON object, or plain text.
+            select case
+                when json_typeof(entry.payload) = 'string' and agui.json_string_text(entry.payload::text) ~ '^\s*\{'
+                    then coalesce(agui.json_guarded(agui.json_or_null(agui.json_string_text(entry.payload::text))), entry.payload)
+                else coalesce(entry.payload, '""')
+            end as value
+            offset 0
+        ) as payload
+        order by entry.position
+    loop
+        if run_id is not null and (has_failed or message.position is null or message.type = 'user') then
+            run.run_id := agui.json_string_text(run_id);
+            run.events := agui.json_unguard('[' || array_to_string(
+                events || case when not has_failed then concat('{"type":"RUN_FINISHED","threadId":', thread, ',"runId":', run_id, '}') end, ','
+            ) || ']');
+            return next run;
+            run_id := null;
+        end if;
+        exit when message.position is null;
+
+        if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
+            raise exception using
+                errcode = 'AG008',
+                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || message.type || '"', 'null')),
+                hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
+        end if;
+
+        origin := concat(',"timestamp":' || message.told, ',"rawEvent":', message.value);
+        content := case message.type
+            when 'tool_use' then coalesce(message.payload -> 'input', message.payload -> 'arguments', message.payload -> 'args', '{}')
+            when 'error' then coalesce(message.payload -> 'message', message.payload -> 'content', '""')
+            else coalesce(message.payload -> 'content', message.payload -> 'text', message.payload -> 'output', '""')
+        end;
+        wording := case when left(content, 1) = '"' then content else agui.json_guard(to_json(agui.json_unguard(content))::text) end;
+
+        if run_id is null then
+            run_no := run_no + 1;
+            run_id := agui.json_guard(to_json(run_prefix || run_no)::text);
+            has_failed := false;
+            parent := null;
+            events := array[concat(
+                '{"type":"RUN_STARTED","threadId":', thread, ',"runId":', run_id,
+                ',"input":{"threadId":', thread, ',"runId":', run_id, ',"messages":[',
+                case
+                    when message.type in ('user', 'system')
+                        then concat(
+                            '{"id":', message.id, ',"role":"', message.type,
+                            '","content":', case when left(content, 1) = '[' then content else wording end, '}'
+                        )
+                end,
+                '],"tools":[],"context":[]}',
+                case when message.type in ('user', 'system') then origin else ',"timestamp":' || message.told end,
+                '}'
+            )];
+            continue when message.type in ('user', 'system');
+        end if;
+
+        -- What it says.
+
+        case message.type
+            when 'assistant', 'system' then
+                events := events || array[
+                    concat('{"type":"TEXT_MESSAGE_START","messageId":', message.id, ',"role":"', message.type, '"', origin, '}'),
+                    concat('{"type":"TEXT_MESSAGE_CONTENT","messageId":', message.id, ',"delta":', wording, '}'),
+                    concat('{"type":"TEXT_MESSAGE_END","messageId":', message.id, '}')
+                ];
+                parent := case when message.type = 'assistant' then message.id end;
+
+            when 'tool_use' then
+                parent := case when message.is_named then message.id else parent end;
+                message.id := coalesce(
+                    message.payload -> 'id', message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.id::json
+                );
+                events := events || array[
+                    concat(
+                        '{"type":"TOOL_CALL_START","toolCallId":', message.id, ',"toolCallName":',
+                        coalesce(message.payload -> 'name', message.payload -> 'tool_name', '""'), ',"parentMessageId":' || parent, origin, '}'
+                    ),
+                    concat('{"type":"TOOL_CALL_ARGS","toolCallId":', message.id, ',"delta":', wording, '}'),
+                    concat('{"type":"TOOL_CALL_END","toolCallId":', message.id, '}')
+                ];
+
+            when 'tool_result' then
+                events := array_append(events, concat(
+                    '{"type":"TOOL_CALL_RESULT","messageId":', message.id, ',"toolCallId":',
+                    coalesce(message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.payload -> 'id', '""'),
+                    ',"role":"tool","content":',
+                    case when left(content, 1) = '[' then content else wording end, origin, '}'
+                ));
+                parent := null;
+
+            when 'error' then
+                events := array_append(events, concat(
+                    '{"type":"RUN_ERROR","message":', wording, ',"code":' || nullif((message.payload -> 'code')::text, 'null'), origin, '}'
+                ));
+                has_failed := true;
+        end case;
+    end loop;
+end
+$function$;
+
+comment on function agui.session_runs(text, json, text) is
+    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a JSON array in order, of '
+    '{event_type (or type), payload, message_id (or id), created_at}; payload is an object, the text of one, or plain text: {content} of user, '
+    'assistant and system, {id, name, input} of tool_use, {tool_use_id, content} of tool_result, {message, code} of error. '
+    'A message of the user begins a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as rawEvent. '
+    'AG008: something else. To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from agui.session_runs(…) as run.';
+
+revoke execute on function agui.session_runs(text, json, text) from public;
+
+-- sql/functions/history/tool_calls.sql
+create or replace function agui.tool_calls(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    after_seq bigint default 0,
+    scope     text default ''
+)
+returns setof agui.tool_call
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+    fold agui.fold := agui.fold_at(leaf, at_seq);
+begin
+    return query
+    with message as (
+        select place.position, place.id, place.role, guarded.body
+        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
+        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
+        where place.role = 'tool' or strpos(place.body, 'toolCalls') > 0 or strpos(place.body, '\u') > 0
+    ),
+    -- Of several with one id, the first counts.
+    call as (
+        select distinct on (call.id) call.*
+        from (
+            select
+                agui.json_string_text((call.value -> 'id')::text) as id,
+                agui.json_string_text((call.value -> 'function' -> 'name')::text) as name,
+                agui.json_string_text((call.value -> 'function' -> 'arguments')::text) as arguments,
+                message.id as parent_id,
+                message.position as message_position,
+                call.position
+            from message
+            cross join lateral json_array_elements(
+                case when json_typeof(message.body -> 'toolCalls') = 'array' then message.body -> 'toolCalls' end
+            ) with ordinality as call (value, position)
+            where json_typeof(call.value) = 'object' and json_typeof(call.value -> 'function') = 'object'
+        ) as call
+        order by call.id, call.message_position, call.position
+    ),
+    result as (
+        select distinct on (result.call_id) result.*
+        from (
+            select
+                agui.json_string_text((message.body -> 'toolCallId')::text) as call_id,
+                agui.json_unguard((message.body -> 'content')::text)::json as content,
+                message.position
+            from message
+            where message.role = 'tool'
+        ) as result
+        order by result.call_id, result.position desc
+    ),
+    mention as (
+        select *
+        from agui.mentions(leaf, at_seq, array[
+            'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'
+        ]) as mention
+        where mention.call_id is not null
+    ),
+    story as (
+        select
+            mention.call_id,
+            min(mention.seq) filter (where not mention.is_result) as first_seq,
+            max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            coalesce(
+                max(mention.seq) filter (where mention.is_result and mention.item = 0),
+                min(mention.seq) filter (where mention.is_result)
+            ) as result_seq,
+            bool_or(mention.type = 'TOOL_CALL_START') as has_start,
+            bool_or(mention.type = 'TOOL_CALL_END') as has_end
+        from mention
+        group by mention.call_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    ),
+    open_chunk as (
+        select agui.json_string_text((lane.value -> 'id')::text) as call_id
+        from json_array_elements(agui.json_guard(fold.lanes)::json) as lane (value)
+        where lane.value ->> 'kind' = 'tool'
+    )
+    select
+        call.id,
+        call.name,
+        call.arguments,
+        agui.json_or_null(call.arguments),
+        result.content,
+        call.parent_id,
+        run.run_id,
+        story.first_seq,
+        greatest(story.first_seq, story.streamed_seq, case when result.call_id is not null then story.result_seq end),
+        begun.created_at,
+        case status.name when 'completed' then ended.created_at when 'cut_off' then run.ended_at end,
+        status.name
+    from call
+    left join story on story.call_id = call.id
+    left join moment as begun on begun.seq = story.first_seq
+    left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
+    left join result on result.call_id = call.id
+    left join moment as ended on ended.seq = story.result_seq
+    cross join lateral (
+        select
+            run.last_seq <= coalesce(at_seq, run.last_seq) and story.streamed_seq is not null as run_has_ended,
+            story.has_end or not story.has_start and call.id not in (select open_chunk.call_id from open_chunk) as is_complete
+    ) as stage
+    cross join lateral (
+        select case
+            when result.call_id is not null then 'completed'
+            when stage.run_has_ended and (run.status = 'failed' or not stage.is_complete) then 'cut_off'
+            when stage.is_complete then 'called'
+            else 'streaming'
+        end as name
+    ) as status
+    where coalesce(story.first_seq, 1) > tool_calls.after_seq
+    order by story.first_seq, call.message_position, call.position;
+end
+$function$;
+
+comment on function agui.tool_calls(text, text, bigint, bigint, text) is
+    'The tool calls of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a '
+    'call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
+    'AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.tool_calls(text, text, bigint, bigint, text) from public;
 
 -- sql/functions/history/with_piece.sql
 create or replace function agui.with_piece(event json, in_content boolean, piece text)

@@ -3,7 +3,8 @@
 -- that cannot change what they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
---     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call;
+--     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
+--     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
 -- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
@@ -212,6 +213,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
+                            -- A chunk without id and owner may go on with the stream of any subagent.
+                            and not (row_types[item] like '%\_CHUNK' and event.type like '%\_CHUNK')
                             or row_types[item] = 'TOOL_CALL_ARGS' and event.type in ('TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END')
                         )
                         and (ids[item] = event.id) is not true

@@ -1,0 +1,57 @@
+create or replace function agui.activities(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    scope     text default ''
+)
+returns setof agui.activity
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+    fold agui.fold := agui.fold_at(leaf, at_seq);
+begin
+    return query
+    with mention as (
+        select *
+        from agui.mentions(leaf, at_seq, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+    ),
+    story as (
+        select
+            mention.message_id,
+            min(mention.seq) as first_seq,
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
+        from mention
+        group by mention.message_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    )
+    select
+        activity.id,
+        agui.json_string_text((guarded.body -> 'activityType')::text),
+        agui.json_unguard((guarded.body -> 'content')::text)::json,
+        begun.run_id,
+        story.first_seq,
+        story.last_seq,
+        begun.created_at,
+        updated.created_at
+    from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as activity (id, role, body, position)
+    cross join lateral (select agui.json_guarded(activity.body::json) as body offset 0) as guarded
+    left join story on story.message_id = activity.id
+    left join moment as begun on begun.seq = story.first_seq
+    left join moment as updated on updated.seq = story.last_seq
+    where activity.role = 'activity'
+    order by activity.position;
+end
+$function$;
+
+comment on function agui.activities(text, text, bigint, text) is
+    'The activities of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage, in the order '
+    'of the conversation. It reads the log of the lineage. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.activities(text, text, bigint, text) from public;

@@ -1,0 +1,135 @@
+create or replace function agui.session_messages(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    after_seq bigint default 0,
+    scope     text default ''
+)
+returns setof agui.session_message
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui.find_run(thread_id, run_id, scope);
+    fold agui.fold := agui.fold_at(leaf, at_seq);
+begin
+    return query
+    with mention as (
+        select *
+        from agui.mentions(leaf, at_seq, array[
+            'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'TOOL_CALL_START', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT',
+            'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
+        ])
+    ),
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
+    origin as (
+        select message.id, array_agg(message.seq order by message.seq, message.item) as seqs
+        from (
+            select mention.message_id as id, min(mention.seq) as seq, mention.item
+            from mention
+            where mention.message_id is null and mention.item > 0
+            group by mention.seq, mention.item, mention.message_id
+            union all
+            select mention.message_id, min(mention.seq), 0
+            from mention
+            where mention.message_id is not null
+            group by mention.message_id, case when mention.type = 'TOOL_CALL_RESULT' then mention.seq end
+        ) as message
+        group by message.id
+    ),
+    call_origin as (
+        select mention.call_id as id, min(mention.seq) as seq
+        from mention
+        where mention.call_id is not null and not mention.is_result
+        group by mention.call_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    ),
+    message as (
+        select
+            place.position,
+            place.id,
+            place.role,
+            guarded.body,
+            guarded.body -> 'content' as content,
+            case when json_typeof(guarded.body -> 'toolCalls') = 'array' then guarded.body -> 'toolCalls' end as calls,
+            origin.seqs[least(row_number() over (partition by place.id order by place.position), cardinality(origin.seqs))] as seq
+        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
+        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
+        left join origin on origin.id is not distinct from place.id
+    ),
+    entry as (
+        select
+            message.seq,
+            message.position,
+            0::bigint as part,
+            case message.role when 'tool' then 'tool_result' when 'developer' then 'system' else message.role end as type,
+            message.id as message_id,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"tool_use_id":' || case when message.role = 'tool' then coalesce((message.body -> 'toolCallId')::text, 'null') end,
+                '"content":' || coalesce(message.content::text, '""'),
+                '"error":' || case when message.role = 'tool' then nullif((message.body -> 'error')::text, 'null') end
+            ) || '}')::json as payload
+        from message
+        where message.role in ('user', 'system', 'developer', 'tool')
+            or message.role = 'assistant' and (message.calls is null or message.content::text not in ('""', 'null'))
+        union all
+        select
+            coalesce(call_origin.seq, message.seq),
+            message.position,
+            call.position,
+            'tool_use',
+            message.id,
+            agui.json_unguard(
+                '{"id":' || coalesce((call.value -> 'id')::text, 'null')
+                || ',"name":' || coalesce((function.value -> 'name')::text, 'null')
+                || ',"input":'
+                || coalesce(
+                    agui.json_guard(agui.json_or_null(agui.json_string_text((function.value -> 'arguments')::text))::text),
+                    (function.value -> 'arguments')::text,
+                    'null'
+                )
+                || '}'
+            )::json
+        from message
+        cross join lateral json_array_elements(message.calls) with ordinality as call (value, position)
+        cross join lateral (
+            select case when json_typeof(call.value -> 'function') = 'object' then call.value -> 'function' end
+        ) as function (value)
+        left join call_origin on call_origin.id = agui.json_string_text((call.value -> 'id')::text)
+        where message.role = 'assistant' and json_typeof(call.value) = 'object'
+        union all
+        select
+            mention.seq,
+            null,
+            0,
+            'error',
+            null,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"message":' || coalesce((guarded.event -> 'message')::text, 'null'),
+                '"code":' || nullif((guarded.event -> 'code')::text, 'null')
+            ) || '}')::json
+        from mention
+        cross join lateral (select agui.json_guarded(mention.error) as event offset 0) as guarded
+        where mention.type = 'RUN_ERROR'
+    )
+    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    from entry
+    left join moment on moment.seq = entry.seq
+    where coalesce(entry.seq, 1) > session_messages.after_seq
+    order by entry.seq, entry.position, entry.part;
+end
+$function$;
+
+comment on function agui.session_messages(text, text, bigint, bigint, text) is
+    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, tool_result, system, error), as it '
+    'stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a message, in the order of the events that '
+    'brought them; with after_seq only those that came behind it. An assistant message with tool calls is a row for its text and one for '
+    'each call; reasoning and activities have no type here. It reads the log of the lineage. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.session_messages(text, text, bigint, bigint, text) from public;
