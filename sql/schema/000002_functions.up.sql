@@ -116,6 +116,30 @@ create type agui.event_span as (
 comment on type agui.event_span is
     'What an event that stands for several says of them: how many they were, when the first and when the last came; null where it does not say.';
 
+-- sql/types/fold_call.sql
+create type agui.fold_call as (
+    message_position bigint,
+    message_id       text,
+    "position"       bigint,
+    call_id          text,
+    name             text,
+    arguments        text
+);
+
+comment on type agui.fold_call is
+    'A tool call of an agui.fold: place and id of its message, its own place in it, and id, name and arguments as JSON values, guarded '
+    '(agui.json_guard).';
+
+-- sql/types/fold_message.sql
+create type agui.fold_message as (
+    "position" bigint,
+    message_id text,
+    role       text,
+    body       json
+);
+
+comment on type agui.fold_message is 'A message of an agui.fold: its place from 1, id, role, and the message, guarded (agui.json_guard).';
+
 -- sql/types/history_row.sql
 create type agui.history_row as (
     seq          bigint,
@@ -4256,20 +4280,18 @@ begin
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
-        activity.id,
-        agui.json_string_text((guarded.body -> 'activityType')::text),
-        agui.json_unguard((guarded.body -> 'content')::text)::json,
+        activity.message_id,
+        agui.json_string_text((activity.body -> 'activityType')::text),
+        agui.json_unguard((activity.body -> 'content')::text)::json,
         begun.run_id,
         story.first_seq,
         story.last_seq,
         begun.created_at,
         updated.created_at
-    from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as activity (id, role, body, position)
-    cross join lateral (select agui.json_guarded(activity.body::json) as body offset 0) as guarded
-    left join story on story.message_id = activity.id
+    from agui.fold_messages(fold, array['activity']) as activity
+    left join story on story.message_id = activity.message_id
     left join moment as begun on begun.seq = story.first_seq
     left join moment as updated on updated.seq = story.last_seq
-    where activity.role = 'activity'
     order by activity.position;
 end
 $function$;
@@ -4320,6 +4342,60 @@ comment on function agui.first_seq_since(uuid, timestamptz) is
     'seq of the first event in the first batch of a thread that ends at a point in time or later; behind the end of the log when there is none.';
 
 revoke execute on function agui.first_seq_since(uuid, timestamptz) from public;
+
+-- sql/functions/history/fold_calls.sql
+create or replace function agui.fold_calls(fold agui.fold)
+returns setof agui.fold_call
+language plpgsql
+stable
+parallel safe
+rows 1000  -- so that nobody who joins them takes them for one
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        message.position,
+        message.message_id,
+        call.position,
+        (call.value -> 'id')::text,
+        (function.value -> 'name')::text,
+        (function.value -> 'arguments')::text
+    from agui.fold_messages(fold, array['assistant']) as message
+    cross join lateral json_array_elements(
+        case when json_typeof(message.body -> 'toolCalls') = 'array' then message.body -> 'toolCalls' end
+    ) with ordinality as call (value, position)
+    cross join lateral (
+        select case when json_typeof(call.value -> 'function') = 'object' then call.value -> 'function' end
+    ) as function (value)
+    where json_typeof(call.value) = 'object';
+end
+$$;
+
+comment on function agui.fold_calls(agui.fold) is 'The tool calls of the assistant''s messages of a fold, in order.';
+
+revoke execute on function agui.fold_calls(agui.fold) from public;
+
+-- sql/functions/history/fold_messages.sql
+create or replace function agui.fold_messages(fold agui.fold, roles text[])
+returns setof agui.fold_message
+language plpgsql
+stable
+parallel safe
+rows 1000  -- so that nobody who joins them takes them for one
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select place.position, place.id, place.role, agui.json_guarded(place.body::json)
+    from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
+    where place.role = any (fold_messages.roles);
+end
+$$;
+
+comment on function agui.fold_messages(agui.fold, text[]) is 'The messages of a fold that have one of the roles, in order.';
+
+revoke execute on function agui.fold_messages(agui.fold, text[]) from public;
 
 -- sql/functions/history/history.sql
 -- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
@@ -4662,6 +4738,7 @@ returns setof agui.mention
 language plpgsql
 stable
 parallel safe
+rows 10000
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
@@ -4757,11 +4834,16 @@ begin
     union all
     select
         item.seq, item.position::int, item.run_id, item.type, item.created_at,
-        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'id')::text) end,
-        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'toolCallId')::text) end,
-        true,
+        message.id,
+        message.call_id,
+        message.call_id is not null,
         null
     from item
+    cross join lateral (
+        select
+            case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'id')::text) end as id,
+            case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'toolCallId')::text) end as call_id
+    ) as message
     where json_typeof(item.message) in ('object', 'string')
     union all
     select
@@ -4897,19 +4979,18 @@ begin
     -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
     -- message without an id.
     origin as (
-        select message.id, array_agg(message.seq order by message.seq, message.item) as seqs
+        select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
-            select mention.message_id as id, min(mention.seq) as seq, mention.item
+            select '' as key, mention.seq, mention.item
             from mention
-            where mention.message_id is null and mention.item > 0
-            group by mention.seq, mention.item, mention.message_id
+            where mention.message_id is null and mention.item > 0 and (mention.is_result or mention.call_id is null)
             union all
-            select mention.message_id, min(mention.seq), 0
+            select '=' || mention.message_id, min(mention.seq), 0
             from mention
             where mention.message_id is not null
             group by mention.message_id, case when mention.type = 'TOOL_CALL_RESULT' then mention.seq end
         ) as message
-        group by message.id
+        group by message.key
     ),
     call_origin as (
         select mention.call_id as id, min(mention.seq) as seq
@@ -4922,16 +5003,13 @@ begin
     ),
     message as (
         select
-            place.position,
-            place.id,
-            place.role,
-            guarded.body,
-            guarded.body -> 'content' as content,
-            case when json_typeof(guarded.body -> 'toolCalls') = 'array' then guarded.body -> 'toolCalls' end as calls,
-            origin.seqs[least(row_number() over (partition by place.id order by place.position), cardinality(origin.seqs))] as seq
-        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
-        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
-        left join origin on origin.id is not distinct from place.id
+            message.*,
+            message.body -> 'content' as content,
+            origin.seqs[
+                least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
+            ] as seq
+        from agui.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
+        left join origin on origin.key = coalesce('=' || message.message_id, '')
     ),
     entry as (
         select
@@ -4939,7 +5017,7 @@ begin
             message.position,
             0::bigint as part,
             case message.role when 'tool' then 'tool_result' when 'developer' then 'system' else message.role end as type,
-            message.id as message_id,
+            message.message_id,
             agui.json_unguard('{' || concat_ws(
                 ',',
                 '"tool_use_id":' || case when message.role = 'tool' then coalesce((message.body -> 'toolCallId')::text, 'null') end,
@@ -4947,33 +5025,25 @@ begin
                 '"error":' || case when message.role = 'tool' then nullif((message.body -> 'error')::text, 'null') end
             ) || '}')::json as payload
         from message
-        where message.role in ('user', 'system', 'developer', 'tool')
-            or message.role = 'assistant' and (message.calls is null or message.content::text not in ('""', 'null'))
+        where message.role <> 'assistant'
+            or message.content::text not in ('""', 'null')
+            or json_typeof(message.body -> 'toolCalls') is distinct from 'array'
         union all
         select
             coalesce(call_origin.seq, message.seq),
-            message.position,
+            call.message_position,
             call.position,
             'tool_use',
-            message.id,
-            agui.json_unguard(
-                '{"id":' || coalesce((call.value -> 'id')::text, 'null')
-                || ',"name":' || coalesce((function.value -> 'name')::text, 'null')
-                || ',"input":'
-                || coalesce(
-                    agui.json_guard(agui.json_or_null(agui.json_string_text((function.value -> 'arguments')::text))::text),
-                    (function.value -> 'arguments')::text,
-                    'null'
-                )
-                || '}'
-            )::json
-        from message
-        cross join lateral json_array_elements(message.calls) with ordinality as call (value, position)
-        cross join lateral (
-            select case when json_typeof(call.value -> 'function') = 'object' then call.value -> 'function' end
-        ) as function (value)
-        left join call_origin on call_origin.id = agui.json_string_text((call.value -> 'id')::text)
-        where message.role = 'assistant' and json_typeof(call.value) = 'object'
+            call.message_id,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"id":' || coalesce(call.call_id, 'null'),
+                '"name":' || coalesce(call.name, 'null'),
+                '"input":' || coalesce(agui.json_guard(agui.json_or_null(agui.json_string_text(call.arguments))::text), call.arguments, 'null')
+            ) || '}')::json
+        from agui.fold_calls(fold) as call
+        join message on message.position = call.message_position
+        left join call_origin on call_origin.id = agui.json_string_text(call.call_id)
         union all
         select
             mention.seq,
@@ -5194,28 +5264,18 @@ declare
     fold agui.fold := agui.fold_at(leaf, at_seq);
 begin
     return query
-    with message as (
-        select place.position, place.id, place.role, guarded.body
-        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
-        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
-        where place.role = 'tool' or strpos(place.body, 'toolCalls') > 0 or strpos(place.body, '\u') > 0
-    ),
-    -- Of several with one id, the first counts.
-    call as (
+    -- Of several calls with one id the first counts, of several results the last.
+    with call as (
         select distinct on (call.id) call.*
         from (
             select
-                agui.json_string_text((call.value -> 'id')::text) as id,
-                agui.json_string_text((call.value -> 'function' -> 'name')::text) as name,
-                agui.json_string_text((call.value -> 'function' -> 'arguments')::text) as arguments,
-                message.id as parent_id,
-                message.position as message_position,
+                agui.json_string_text(call.call_id) as id,
+                agui.json_string_text(call.name) as name,
+                agui.json_string_text(call.arguments) as arguments,
+                call.message_id,
+                call.message_position,
                 call.position
-            from message
-            cross join lateral json_array_elements(
-                case when json_typeof(message.body -> 'toolCalls') = 'array' then message.body -> 'toolCalls' end
-            ) with ordinality as call (value, position)
-            where json_typeof(call.value) = 'object' and json_typeof(call.value -> 'function') = 'object'
+            from agui.fold_calls(fold) as call
         ) as call
         order by call.id, call.message_position, call.position
     ),
@@ -5226,8 +5286,7 @@ begin
                 agui.json_string_text((message.body -> 'toolCallId')::text) as call_id,
                 agui.json_unguard((message.body -> 'content')::text)::json as content,
                 message.position
-            from message
-            where message.role = 'tool'
+            from agui.fold_messages(fold, array['tool']) as message
         ) as result
         order by result.call_id, result.position desc
     ),
@@ -5267,7 +5326,7 @@ begin
         call.arguments,
         agui.json_or_null(call.arguments),
         result.content,
-        call.parent_id,
+        call.message_id,
         run.run_id,
         story.first_seq,
         greatest(story.first_seq, story.streamed_seq, case when result.call_id is not null then story.result_seq end),

@@ -32,20 +32,18 @@ begin
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
-        activity.id,
-        agui.json_string_text((guarded.body -> 'activityType')::text),
-        agui.json_unguard((guarded.body -> 'content')::text)::json,
+        activity.message_id,
+        agui.json_string_text((activity.body -> 'activityType')::text),
+        agui.json_unguard((activity.body -> 'content')::text)::json,
         begun.run_id,
         story.first_seq,
         story.last_seq,
         begun.created_at,
         updated.created_at
-    from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as activity (id, role, body, position)
-    cross join lateral (select agui.json_guarded(activity.body::json) as body offset 0) as guarded
-    left join story on story.message_id = activity.id
+    from agui.fold_messages(fold, array['activity']) as activity
+    left join story on story.message_id = activity.message_id
     left join moment as begun on begun.seq = story.first_seq
     left join moment as updated on updated.seq = story.last_seq
-    where activity.role = 'activity'
     order by activity.position;
 end
 $function$;

@@ -3,6 +3,7 @@ returns setof agui.mention
 language plpgsql
 stable
 parallel safe
+rows 10000
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
@@ -98,11 +99,16 @@ begin
     union all
     select
         item.seq, item.position::int, item.run_id, item.type, item.created_at,
-        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'id')::text) end,
-        case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'toolCallId')::text) end,
-        true,
+        message.id,
+        message.call_id,
+        message.call_id is not null,
         null
     from item
+    cross join lateral (
+        select
+            case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'id')::text) end as id,
+            case when json_typeof(item.message) = 'object' then agui.json_string_text((item.message -> 'toolCallId')::text) end as call_id
+    ) as message
     where json_typeof(item.message) in ('object', 'string')
     union all
     select

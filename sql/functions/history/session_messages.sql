@@ -25,19 +25,18 @@ begin
     -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
     -- message without an id.
     origin as (
-        select message.id, array_agg(message.seq order by message.seq, message.item) as seqs
+        select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
-            select mention.message_id as id, min(mention.seq) as seq, mention.item
+            select '' as key, mention.seq, mention.item
             from mention
-            where mention.message_id is null and mention.item > 0
-            group by mention.seq, mention.item, mention.message_id
+            where mention.message_id is null and mention.item > 0 and (mention.is_result or mention.call_id is null)
             union all
-            select mention.message_id, min(mention.seq), 0
+            select '=' || mention.message_id, min(mention.seq), 0
             from mention
             where mention.message_id is not null
             group by mention.message_id, case when mention.type = 'TOOL_CALL_RESULT' then mention.seq end
         ) as message
-        group by message.id
+        group by message.key
     ),
     call_origin as (
         select mention.call_id as id, min(mention.seq) as seq
@@ -50,16 +49,13 @@ begin
     ),
     message as (
         select
-            place.position,
-            place.id,
-            place.role,
-            guarded.body,
-            guarded.body -> 'content' as content,
-            case when json_typeof(guarded.body -> 'toolCalls') = 'array' then guarded.body -> 'toolCalls' end as calls,
-            origin.seqs[least(row_number() over (partition by place.id order by place.position), cardinality(origin.seqs))] as seq
-        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
-        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
-        left join origin on origin.id is not distinct from place.id
+            message.*,
+            message.body -> 'content' as content,
+            origin.seqs[
+                least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
+            ] as seq
+        from agui.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
+        left join origin on origin.key = coalesce('=' || message.message_id, '')
     ),
     entry as (
         select
@@ -67,7 +63,7 @@ begin
             message.position,
             0::bigint as part,
             case message.role when 'tool' then 'tool_result' when 'developer' then 'system' else message.role end as type,
-            message.id as message_id,
+            message.message_id,
             agui.json_unguard('{' || concat_ws(
                 ',',
                 '"tool_use_id":' || case when message.role = 'tool' then coalesce((message.body -> 'toolCallId')::text, 'null') end,
@@ -75,33 +71,25 @@ begin
                 '"error":' || case when message.role = 'tool' then nullif((message.body -> 'error')::text, 'null') end
             ) || '}')::json as payload
         from message
-        where message.role in ('user', 'system', 'developer', 'tool')
-            or message.role = 'assistant' and (message.calls is null or message.content::text not in ('""', 'null'))
+        where message.role <> 'assistant'
+            or message.content::text not in ('""', 'null')
+            or json_typeof(message.body -> 'toolCalls') is distinct from 'array'
         union all
         select
             coalesce(call_origin.seq, message.seq),
-            message.position,
+            call.message_position,
             call.position,
             'tool_use',
-            message.id,
-            agui.json_unguard(
-                '{"id":' || coalesce((call.value -> 'id')::text, 'null')
-                || ',"name":' || coalesce((function.value -> 'name')::text, 'null')
-                || ',"input":'
-                || coalesce(
-                    agui.json_guard(agui.json_or_null(agui.json_string_text((function.value -> 'arguments')::text))::text),
-                    (function.value -> 'arguments')::text,
-                    'null'
-                )
-                || '}'
-            )::json
-        from message
-        cross join lateral json_array_elements(message.calls) with ordinality as call (value, position)
-        cross join lateral (
-            select case when json_typeof(call.value -> 'function') = 'object' then call.value -> 'function' end
-        ) as function (value)
-        left join call_origin on call_origin.id = agui.json_string_text((call.value -> 'id')::text)
-        where message.role = 'assistant' and json_typeof(call.value) = 'object'
+            call.message_id,
+            agui.json_unguard('{' || concat_ws(
+                ',',
+                '"id":' || coalesce(call.call_id, 'null'),
+                '"name":' || coalesce(call.name, 'null'),
+                '"input":' || coalesce(agui.json_guard(agui.json_or_null(agui.json_string_text(call.arguments))::text), call.arguments, 'null')
+            ) || '}')::json
+        from agui.fold_calls(fold) as call
+        join message on message.position = call.message_position
+        left join call_origin on call_origin.id = agui.json_string_text(call.call_id)
         union all
         select
             mention.seq,

@@ -15,28 +15,18 @@ declare
     fold agui.fold := agui.fold_at(leaf, at_seq);
 begin
     return query
-    with message as (
-        select place.position, place.id, place.role, guarded.body
-        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as place (id, role, body, position)
-        cross join lateral (select agui.json_guarded(place.body::json) as body offset 0) as guarded
-        where place.role = 'tool' or strpos(place.body, 'toolCalls') > 0 or strpos(place.body, '\u') > 0
-    ),
-    -- Of several with one id, the first counts.
-    call as (
+    -- Of several calls with one id the first counts, of several results the last.
+    with call as (
         select distinct on (call.id) call.*
         from (
             select
-                agui.json_string_text((call.value -> 'id')::text) as id,
-                agui.json_string_text((call.value -> 'function' -> 'name')::text) as name,
-                agui.json_string_text((call.value -> 'function' -> 'arguments')::text) as arguments,
-                message.id as parent_id,
-                message.position as message_position,
+                agui.json_string_text(call.call_id) as id,
+                agui.json_string_text(call.name) as name,
+                agui.json_string_text(call.arguments) as arguments,
+                call.message_id,
+                call.message_position,
                 call.position
-            from message
-            cross join lateral json_array_elements(
-                case when json_typeof(message.body -> 'toolCalls') = 'array' then message.body -> 'toolCalls' end
-            ) with ordinality as call (value, position)
-            where json_typeof(call.value) = 'object' and json_typeof(call.value -> 'function') = 'object'
+            from agui.fold_calls(fold) as call
         ) as call
         order by call.id, call.message_position, call.position
     ),
@@ -47,8 +37,7 @@ begin
                 agui.json_string_text((message.body -> 'toolCallId')::text) as call_id,
                 agui.json_unguard((message.body -> 'content')::text)::json as content,
                 message.position
-            from message
-            where message.role = 'tool'
+            from agui.fold_messages(fold, array['tool']) as message
         ) as result
         order by result.call_id, result.position desc
     ),
@@ -88,7 +77,7 @@ begin
         call.arguments,
         agui.json_or_null(call.arguments),
         result.content,
-        call.parent_id,
+        call.message_id,
         run.run_id,
         story.first_seq,
         greatest(story.first_seq, story.streamed_seq, case when result.call_id is not null then story.result_seq end),

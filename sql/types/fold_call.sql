@@ -1,0 +1,12 @@
+create type agui.fold_call as (
+    message_position bigint,
+    message_id       text,
+    "position"       bigint,
+    call_id          text,
+    name             text,
+    arguments        text
+);
+
+comment on type agui.fold_call is
+    'A tool call of an agui.fold: place and id of its message, its own place in it, and id, name and arguments as JSON values, guarded '
+    '(agui.json_guard).';
