@@ -344,7 +344,7 @@ create type agui.tool_call as (
 );
 
 comment on type agui.tool_call is
-    'A tool call: what was called, with which arguments, and what came of it. arguments is their text as far as it came, arguments_json the same '
+    'A tool call: what was called, with which arguments, and what came of it. arguments is their text as far as it came (with JSON''s escapes where it holds what text cannot: \u0000 or half an emoji), arguments_json the same '
     'as JSON (null: it is none), result the content of the tool''s message (null: none so far). first_seq and last_seq are its first and last '
     'event. status: streaming (arguments are coming), called (they are complete, there is no result yet), completed, or cut_off (its run '
     'failed, or ended before the arguments were complete, and there is no result). ended_at is when the result came, or when the call was cut off.';
@@ -4812,7 +4812,7 @@ begin
     )
     select
         event.seq, 0, event.run_id, event.type, event.created_at,
-        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(event.parent_id, event.call_id) else event.message_id end,
+        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(nullif(event.parent_id, ''), event.call_id) else event.message_id end,
         event.call_id,
         event.type = 'TOOL_CALL_RESULT',
         event.error
@@ -5005,11 +5005,15 @@ begin
         select
             message.*,
             message.body -> 'content' as content,
-            origin.seqs[
-                least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
-            ] as seq
+            coalesce(
+                origin.seqs[
+                    least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
+                ],
+                made.seq
+            ) as seq
         from agui.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
         left join origin on origin.key = coalesce('=' || message.message_id, '')
+        left join call_origin as made on made.id = message.message_id  -- a call whose parent is no assistant makes a message of its own
     ),
     entry as (
         select

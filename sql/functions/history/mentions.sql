@@ -77,7 +77,7 @@ begin
     )
     select
         event.seq, 0, event.run_id, event.type, event.created_at,
-        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(event.parent_id, event.call_id) else event.message_id end,
+        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(nullif(event.parent_id, ''), event.call_id) else event.message_id end,
         event.call_id,
         event.type = 'TOOL_CALL_RESULT',
         event.error

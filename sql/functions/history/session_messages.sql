@@ -51,11 +51,15 @@ begin
         select
             message.*,
             message.body -> 'content' as content,
-            origin.seqs[
-                least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
-            ] as seq
+            coalesce(
+                origin.seqs[
+                    least(row_number() over (partition by message.message_id order by message.position), cardinality(origin.seqs))
+                ],
+                made.seq
+            ) as seq
         from agui.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
         left join origin on origin.key = coalesce('=' || message.message_id, '')
+        left join call_origin as made on made.id = message.message_id  -- a call whose parent is no assistant makes a message of its own
     ),
     entry as (
         select
