@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/db"
-	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // ToolCallStatus says how far a tool call is.
@@ -129,13 +128,13 @@ func (s *Store) SessionMessages(ctx context.Context, threadID string, at At, aft
 	return messages, nil
 }
 
-// AppendSessionMessages appends an old session to a thread: messages is a JSON array, in order, of {event_type (or type), payload,
-// message_id (or id), created_at}, with the six types of SessionMessage. Each message of the user begins a run, called runPrefix and a number; an
-// error ends one. It returns the last seq. All of it is stored or nothing, and a call whose answer was lost can be repeated.
+// AppendSessionMessages appends an old session to a thread: its messages in order, each an object {event_type (or type), payload, message_id
+// (or id), created_at} of one of the six types of SessionMessage. Each message of the user begins a run, called runPrefix and a number; an
+// error ends one. It returns the last seq. All of them are stored or none, and a call whose answer was lost can be repeated.
 // Errors: ErrInvalidEvents, and those of Append.
-func (s *Store) AppendSessionMessages(ctx context.Context, threadID, runPrefix string, messages json.RawMessage) (lastSeq int64, err error) {
+func (s *Store) AppendSessionMessages(ctx context.Context, threadID, runPrefix string, messages []json.RawMessage) (lastSeq int64, err error) {
 	lastSeq, err = s.queries.AppendSessionMessages(ctx, db.AppendSessionMessagesParams{
-		ThreadID: threadID, RunPrefix: runPrefix, Messages: rawjson.Text(messages), Scope: s.scope,
+		ThreadID: threadID, RunPrefix: runPrefix, Messages: jsonArray(messages), Scope: s.scope,
 	})
 	return lastSeq, refusal(err)
 }

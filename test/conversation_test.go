@@ -282,18 +282,18 @@ func TestOldSessionsBecomeRunsAndComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	session := json.RawMessage(`[
-		{"seq":1,"event_type":"system","payload":"be brief","id":1,"created_at":"2025-05-05T10:00:00Z"},
-		{"seq":2,"event_type":"user","payload":"{\"content\":\"hi \\u00e9\"}","id":2,"created_at":"2025-05-05T10:00:01.5Z"},
-		{"seq":3,"event_type":"assistant","payload":{"content":"let me look \ud83d"},"id":"a1","created_at":"2025-05-05T10:00:02+02:00"},
-		{"seq":4,"event_type":"tool_use","payload":{"id":"c1","name":"bash","input":{"cmd":"ls \"x\" \\ \u0000","n":1.0}}},
-		{"seq":5,"event_type":"tool_result","payload":{"tool_use_id":"c1","content":[{"type":"text","text":"a file"}]}},
-		{"seq":6,"event_type":"tool_use","payload":{"id":"c2","name":"read","input":"no object"}},
-		{"seq":7,"event_type":"system","payload":"a notice"},
-		{"seq":8,"event_type":"error","payload":{"message":"out of tokens","code":"E7"}},
-		{"seq":9,"event_type":"assistant","payload":"still here"},
-		{"seq":10,"event_type":"user","payload":"go on"},
-		{"seq":11,"event_type":"user","payload":""}]`)
+	session := events(`
+		{"seq":1,"event_type":"system","payload":"be brief","id":1,"created_at":"2025-05-05T10:00:00Z"}
+		{"seq":2,"event_type":"user","payload":"{\"content\":\"hi \\u00e9\"}","id":2,"created_at":"2025-05-05T10:00:01.5Z"}
+		{"seq":3,"event_type":"assistant","payload":{"content":"let me look \ud83d"},"id":"a1","created_at":"2025-05-05T10:00:02+02:00"}
+		{"seq":4,"event_type":"tool_use","payload":{"id":"c1","name":"bash","input":{"cmd":"ls \"x\" \\ \u0000","n":1.0}}}
+		{"seq":5,"event_type":"tool_result","payload":{"tool_use_id":"c1","content":[{"type":"text","text":"a file"}]}}
+		{"seq":6,"event_type":"tool_use","payload":{"id":"c2","name":"read","input":"no object"}}
+		{"seq":7,"event_type":"system","payload":"a notice"}
+		{"seq":8,"event_type":"error","payload":{"message":"out of tokens","code":"E7"}}
+		{"seq":9,"event_type":"assistant","payload":"still here"}
+		{"seq":10,"event_type":"user","payload":"go on"}
+		{"seq":11,"event_type":"user","payload":""}`)
 	want := `system {"content":"be brief"}
 user {"content":"hi \u00e9"}
 assistant {"content":"let me look \ud83d"}
@@ -339,9 +339,13 @@ user {"content":""}
 	}
 
 	// What comes out goes in again.
-	exported, err := json.Marshal(messages)
-	if err != nil {
-		t.Fatal(err)
+	var exported []json.RawMessage
+	for _, message := range messages {
+		row, err := json.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exported = append(exported, row)
 	}
 	if _, err := store.AppendSessionMessages(t.Context(), "copy", "run-", exported); err != nil {
 		t.Fatal(err)
@@ -372,11 +376,10 @@ func TestSessionMessagesThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	store := pgagui.New(testdb.Pool(t), nil)
 	for messages, want := range map[string]string{
-		`{}`: `session messages of thread "t": they must be a JSON array, not object`,
-		`[{"event_type":"user","payload":"a"},{"event_type":"User"}]`: `session messages of thread "t": message 2 is of type "User"`,
-		`[{"event_type":"user","payload":"a"},7]`:                      `session messages of thread "t": message 2 is of type null`,
+		"{\"event_type\":\"user\",\"payload\":\"a\"}\n{\"event_type\":\"User\"}": `session messages of thread "t": message 2 is of type "User"`,
+		"{\"event_type\":\"user\",\"payload\":\"a\"}\n7":                         `session messages of thread "t": message 2 is of type null`,
 	} {
-		_, err := store.AppendSessionMessages(t.Context(), "t", "run-", json.RawMessage(messages))
+		_, err := store.AppendSessionMessages(t.Context(), "t", "run-", events(messages))
 		if !errors.Is(err, pgagui.ErrInvalidEvents) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", messages, err, want)
 		}

@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
 func (p *program) importCommand() *cobra.Command {
-	var options importOptions
+	var (
+		options         importOptions
+		sessionMessages bool
+	)
 	command := &cobra.Command{
 		Use:   "import FILE…",
 		Short: "Append the events of files to the log",
@@ -21,11 +29,22 @@ RUN_STARTED names thread and run; the events up to the next one belong to that r
 RUN_FINISHED or RUN_ERROR, is closed: what it left open is ended in the log, then a RUN_ERROR says why.
 
 Importing a file again adds nothing, and finishes an import that was interrupted. When it meets a bad line, the runs before it are
-stored; repeat the import once the file is mended.`,
+stored; repeat the import once the file is mended.
+
+With --session-messages the file holds the messages of a session from before AG-UI in place of events: objects {event_type, payload,
+created_at, message_id}, of the types user, assistant, tool_use, tool_result, system and error. They become runs of --thread, one for each
+message of the user; all of them are stored or none.`,
 		Example: `  pgagui import chat.ndjson
-  curl -N … | pgagui import --leave-open -`,
+  curl -N … | pgagui import --leave-open -
+  pgagui import --session-messages --thread session-7 session-7.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
+			if sessionMessages {
+				if options.threadID == "" || len(files) > 1 {
+					return &usageError{problem: "--session-messages needs --thread, and takes one file", command: command.CommandPath()}
+				}
+				return p.importSessionMessages(command.Context(), options.threadID, files[0])
+			}
 			return p.importFiles(command.Context(), files, options)
 		},
 	}
@@ -33,7 +52,35 @@ stored; repeat the import once the file is mended.`,
 	flags.StringVar(&options.threadID, "thread", "", "thread of the runs whose RUN_STARTED names none")
 	flags.StringVar(&options.runID, "run", "", "run of the events whose RUN_STARTED is missing or names none")
 	flags.BoolVar(&options.leaveOpen, "leave-open", false, "leave a run that a file cuts off in progress, to go on with it later")
+	flags.BoolVar(&sessionMessages, "session-messages", false, "the file holds messages of a session from before AG-UI")
 	return command
+}
+
+// importSessionMessages appends an old session to a thread.
+func (p *program) importSessionMessages(ctx context.Context, threadID, name string) error {
+	content, err := p.open(name)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	var messages []json.RawMessage
+	for message, err := range eventfile.Read(name, content) {
+		if err != nil {
+			return err
+		}
+		messages = append(messages, message.Raw)
+	}
+	return p.withStore(ctx, func(store *pgagui.Store) error {
+		lastSeq, err := store.AppendSessionMessages(ctx, threadID, "session-run-", messages)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return p.printJSON(map[string]any{"threadId": threadID, "messages": len(messages), "lastSeq": lastSeq})
+		}
+		_, err = fmt.Fprintf(p.out, "%s, up to seq %d\n", countText(len(messages), "message"), lastSeq)
+		return err
+	})
 }
 
 func (p *program) importFiles(ctx context.Context, files []string, options importOptions) error {
@@ -72,23 +119,28 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 
 func importAll(ctx context.Context, importer *importer, files []string, p *program) error {
 	for _, name := range files {
-		if name == "-" {
-			if err := importer.importFile(ctx, "stdin", p.in); err != nil {
-				return err
-			}
-			continue
-		}
-		file, err := os.Open(name)
+		content, err := p.open(name)
 		if err != nil {
 			return err
 		}
-		err = importer.importFile(ctx, name, file)
-		file.Close()
+		if name == "-" {
+			name = "stdin"
+		}
+		err = importer.importFile(ctx, name, content)
+		content.Close()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// open opens a file; - is stdin, which stays open.
+func (p *program) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(p.in), nil
+	}
+	return os.Open(name)
 }
 
 // String is the summary of an import for people.

@@ -273,3 +273,25 @@ func TestAFileThatIsNotThere(t *testing.T) {
 		t.Errorf("message: %s", message)
 	}
 }
+
+func TestImportOfAnOldSession(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "session.json", `[
+		{"seq":1,"event_type":"user","payload":"{\"content\":\"hello\"}","created_at":"2025-05-05T10:00:00Z"},
+		{"seq":2,"event_type":"assistant","payload":"hi"}]`)
+	if got, want := commands.must("import", "--session-messages", "--thread", "old", file), "2 messages, up to seq 5\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	restored := parse[struct {
+		Messages []struct{ Role, Content string }
+	}](commands, "restore", "old")
+	if got, want := fmt.Sprint(restored.Messages), "[{user hello} {assistant hi}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	commands.mustFail(exitUsage, "import", "--session-messages", file)
+	bad := writeFile(t, "bad.json", `[{"event_type":"user","payload":"x"},{"event_type":"cat"}]`)
+	if got, want := commands.mustFail(exitRefused, "import", "--session-messages", "--thread", "bad", bad), `message 2 is of type "cat"`; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}
