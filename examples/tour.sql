@@ -66,6 +66,37 @@ select through_seq, message_nos from agui.snapshot order by run_no;
 select agui.restore('tour', 'run-2');
 select * from agui.verify('tour');
 
+\echo == The log a page at a time: the tokens of a message or of a tool call are joined, seq stays what it is. The next page begins behind the greatest last_seq.
+select agui.append('calls', 'run-1', '[
+    {"type": "RUN_STARTED", "input": {"messages": [{"id": "q1", "role": "user", "content": "Weather in Paris and Rome?"}]}},
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "weather", "parentMessageId": "a1"},
+    {"type": "TOOL_CALL_START", "toolCallId": "c2", "toolCallName": "weather", "parentMessageId": "a1"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{\"city\":"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c2", "delta": "{\"city\": \"Ro"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": " \"Paris\"}"},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    {"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": "sunny"},
+    {"type": "ACTIVITY_SNAPSHOT", "messageId": "plan", "activityType": "PLAN", "content": {"tasks": ["Paris", "Rome"]}},
+    {"type": "RUN_ERROR", "message": "the weather service is gone"}
+]', after_seq => 0);
+select seq, last_seq, type, event_count, left(payload::text, 70) as payload from agui.history('calls', max_rows => 5);
+select seq, last_seq, type, event_count from agui.history('calls', after_seq => 6, types => '{TOOL_CALL_RESULT,RUN_ERROR}');
+select count(*), sum(event_count) as events from agui.history('calls', compressed => false);
+
+\echo == What came of the tool calls, the activities, and the messages as sessions had them before AG-UI
+select tool_call_id, name, arguments_json, result, first_seq, last_seq, status from agui.tool_calls('calls');
+select message_id, activity_type, content, first_seq, last_seq from agui.activities('calls');
+select seq, type, message_id, payload from agui.session_messages('calls');
+
+\echo == An old session becomes runs of a thread
+select agui.append('old', run.run_id, run.events, after_seq => 0)
+from agui.session_runs('old', '[
+    {"event_type": "user", "payload": "hello", "created_at": "2025-05-05T10:00:00Z"},
+    {"event_type": "assistant", "payload": "hi"},
+    {"event_type": "user", "payload": "bye"}
+]') as run;
+select seq, run_id, type, payload from agui.session_messages('old');
+
 \echo == Running agents: their events in one call and one commit. Each call is answered by its number; one that is refused does not keep the others.
 select call_no, last_seq, error_code, error from agui.append_many(
     array['live-1', 'live-2', 'live-2'],
