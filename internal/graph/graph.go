@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/pgagui/pgagui/internal/printable"
 )
 
 // A Run is a node of the tree.
@@ -127,13 +127,13 @@ func (p *picture) writeRun(at int, run Run) {
 	p.startRow(len(p.lanes))
 	p.row[2*at].character = '*'
 	p.writeGlyphs()
-	p.writeColored(idColor, printable(run.ID))
+	p.writeColored(idColor, printable.Line(run.ID))
 	if len(run.Marks) > 0 {
 		_ = p.out.WriteByte(' ')
-		p.writeColored(markColor, "("+printable(strings.Join(run.Marks, ", "))+")")
+		p.writeColored(markColor, "("+printable.Line(strings.Join(run.Marks, ", "))+")")
 	}
 	if run.Label != "" {
-		_, _ = p.out.WriteString(" " + printable(run.Label))
+		_, _ = p.out.WriteString(" " + printable.Line(run.Label))
 	}
 	_ = p.out.WriteByte('\n')
 }
@@ -259,18 +259,4 @@ func (p *picture) writeColored(color, text string) {
 		text = "\x1b[" + color + "m" + text + "\x1b[m"
 	}
 	_, _ = p.out.WriteString(text) // the writer keeps the first error for Flush
-}
-
-// printable escapes the characters that act on the terminal: controls, line ends, and those that turn the direction of text.
-func printable(text string) string {
-	var escaped strings.Builder
-	for _, character := range text {
-		if unicode.IsControl(character) || unicode.In(character, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
-			quoted := strconv.QuoteRune(character)
-			escaped.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			escaped.WriteRune(character)
-		}
-	}
-	return escaped.String()
 }
