@@ -1,0 +1,271 @@
+package transcript
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Conversation is what to write.
+type Conversation struct {
+	// Title is the first line. Empty: there is none.
+	Title string
+	// Messages are AG-UI messages, in order, as pgagui.Restored has them.
+	Messages []json.RawMessage
+	// Interrupts are those that wait for an answer.
+	Interrupts []json.RawMessage
+	// Running says that the run is in progress: a tool call whose arguments do not parse may still come. It matters for calls that Calls lacks.
+	Running bool
+	// Calls says of tool calls, by their ids, what messages do not. A call that it lacks gets its status from the messages: whether there is a result.
+	Calls map[string]Call
+}
+
+// Call is what is known of a tool call besides its message.
+type Call struct {
+	Status   CallStatus
+	Duration time.Duration // from its first event to its result; 0: not known
+}
+
+// CallStatus is how far a tool call is.
+type CallStatus string
+
+// The statuses of a tool call.
+const (
+	Streaming CallStatus = "streaming" // its arguments still come
+	Called    CallStatus = "called"    // it waits for its result
+	Completed CallStatus = "completed" // it has its result
+	CutOff    CallStatus = "cut_off"   // its run failed, or ended before its arguments were all there
+)
+
+// Kind says what an item is.
+type Kind string
+
+// The kinds of items.
+const (
+	Message    Kind = "message"
+	Reasoning  Kind = "reasoning"
+	ToolCall   Kind = "tool_call"
+	ToolResult Kind = "tool_result" // one that belongs to no call of the conversation, or comes after the call's first
+	Activity   Kind = "activity"
+	Interrupt  Kind = "interrupt"
+)
+
+// Item is a part of a conversation. Which fields it has depends on its kind; as JSON it has no others.
+type Item struct {
+	Kind Kind `json:"kind"`
+	// ID is that of the message, the tool call or the interrupt.
+	ID            string `json:"id,omitempty"`
+	Role          string `json:"role,omitempty"`
+	Name          string `json:"name,omitempty"`          // who speaks, where that was said
+	SubagentRunID string `json:"subagentRunId,omitempty"` // empty: the main agent
+	// Text is that of messages, reasoning and interrupts. Images and other media stand in it as [image/png].
+	Text string `json:"text,omitempty"`
+
+	// ToolName, Arguments, Status and DurationMs (milliseconds; 0: not known) are of tool calls. Arguments that do not parse are a JSON string.
+	ToolName   string          `json:"toolName,omitempty"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	Status     CallStatus      `json:"status,omitempty"`
+	DurationMs int64           `json:"durationMs,omitempty"`
+
+	// Result is the content of the tool's message, a string or a list of parts; nil: there is none. Error says why a tool failed.
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+
+	ActivityType string          `json:"activityType,omitempty"`
+	Content      json.RawMessage `json:"content,omitempty"` // of an activity
+
+	Reason string `json:"reason,omitempty"` // of an interrupt
+}
+
+// message is what this package knows of an AG-UI message.
+type message struct {
+	ID             string          `json:"id"`
+	Role           string          `json:"role"`
+	Name           string          `json:"name"`
+	SubagentRunID  string          `json:"subagentRunId"`
+	Content        json.RawMessage `json:"content"`
+	EncryptedValue string          `json:"encryptedValue"`
+	ActivityType   string          `json:"activityType"`
+	ToolCallID     string          `json:"toolCallId"`
+	Error          string          `json:"error"`
+	ToolCalls      []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	} `json:"toolCalls"`
+
+	taken bool // the result of a call that has it
+}
+
+// Items returns the parts of the conversation, in order. The result of a tool call is a part of the call, wherever its message stands.
+func (c *Conversation) Items() []Item {
+	messages := make([]message, len(c.Messages))
+	called := map[string]bool{}
+	for i, raw := range c.Messages {
+		messages[i] = readMessage(raw)
+		for _, call := range messages[i].ToolCalls {
+			called[call.ID] = true
+		}
+	}
+	results := map[string]*message{} // those that are parts of calls
+	for i := range messages {
+		if m := &messages[i]; m.Role == "tool" && called[m.ToolCallID] && results[m.ToolCallID] == nil {
+			results[m.ToolCallID] = m
+		}
+	}
+
+	var items []Item
+	for i := range messages {
+		m := &messages[i]
+		if item, ok := m.item(); ok && results[m.ToolCallID] != m {
+			items = append(items, item)
+		}
+		items = append(items, c.toolCalls(m, results)...)
+	}
+	for _, raw := range c.Interrupts {
+		items = append(items, interruptItem(raw))
+	}
+	return items
+}
+
+// readMessage reads a message leniently: a field of another type counts as absent, and what is no object as what somebody said.
+func readMessage(raw json.RawMessage) (m message) {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) || !json.Valid(raw) {
+		return message{Content: raw}
+	}
+	_ = json.Unmarshal(raw, &m)
+	return m
+}
+
+// item is what the message is besides its tool calls, and whether it is anything.
+func (m *message) item() (item Item, ok bool) {
+	item = Item{Kind: Message, ID: m.ID, Role: m.Role, Name: m.Name, SubagentRunID: m.SubagentRunID}
+	switch m.Role {
+	case "reasoning":
+		item.Kind, item.Text = Reasoning, textOf(m.Content)
+		return item, item.Text != "" || m.EncryptedValue != ""
+	case "activity":
+		item.Kind, item.ActivityType, item.Content = Activity, m.ActivityType, m.Content
+		return item, true
+	case "tool":
+		item.Kind, item.ID, item.Result, item.Error = ToolResult, m.ToolCallID, m.Content, m.Error
+		return item, true
+	}
+	item.Text = textOf(m.Content)
+	return item, item.Text != "" || len(m.ToolCalls) == 0
+}
+
+// toolCalls are the calls of a message. The result belongs to the first call of its id.
+func (c *Conversation) toolCalls(m *message, results map[string]*message) []Item {
+	var items []Item
+	for _, call := range m.ToolCalls {
+		item := Item{Kind: ToolCall, ID: call.ID, Role: m.Role, Name: m.Name, SubagentRunID: m.SubagentRunID, ToolName: call.Function.Name}
+		var whole bool
+		item.Arguments, whole = argumentsOf(call.Function.Arguments)
+		result := results[call.ID]
+		if result != nil && !result.taken {
+			result.taken = true
+			item.Result, item.Error = result.Content, result.Error
+		}
+		switch {
+		case result != nil:
+			item.Status = Completed
+		case whole:
+			item.Status = Called
+		case c.Running:
+			item.Status = Streaming
+		case len(item.Arguments) <= len(`""`):
+			item.Status = Called // a tool without arguments
+		default:
+			item.Status = CutOff
+		}
+		if known, ok := c.Calls[call.ID]; ok {
+			item.Status = cmp.Or(known.Status, item.Status)
+			item.DurationMs = known.Duration.Milliseconds()
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// argumentsOf returns the arguments of a call as JSON. Those that do not parse, mostly since they are not all there, become a JSON string.
+func argumentsOf(raw json.RawMessage) (arguments json.RawMessage, whole bool) {
+	text, isText := stringOf(raw)
+	if !isText {
+		return raw, true // no client writes them so, but there they are
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(text)) != nil {
+		return raw, false
+	}
+	return compact.Bytes(), true
+}
+
+func interruptItem(raw json.RawMessage) Item {
+	var interrupt struct {
+		ID            string `json:"id"`
+		Reason        string `json:"reason"`
+		Message       string `json:"message"`
+		SubagentRunID string `json:"subagentRunId"`
+	}
+	_ = json.Unmarshal(raw, &interrupt)
+	return Item{
+		Kind: Interrupt, ID: interrupt.ID, Reason: interrupt.Reason, Text: interrupt.Message, SubagentRunID: interrupt.SubagentRunID,
+	}
+}
+
+// textOf returns the text of a content: a string, or a list of parts, where what is no text has a placeholder.
+func textOf(content json.RawMessage) string {
+	if text, isText := stringOf(content); isText {
+		return text
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(content, &parts) != nil {
+		return string(content) // another shape: as it is
+	}
+	var texts []string
+	for _, raw := range parts {
+		texts = append(texts, partText(raw))
+	}
+	return strings.Join(texts, "\n")
+}
+
+func partText(raw json.RawMessage) string {
+	var part struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		MimeType string `json:"mimeType"` // of "binary", the parts before protocol 1.0
+		URL      string `json:"url"`
+		Filename string `json:"filename"`
+		Source   struct {
+			Type     string `json:"type"`
+			Value    string `json:"value"`
+			MimeType string `json:"mimeType"`
+		} `json:"source"`
+	}
+	_ = json.Unmarshal(raw, &part)
+	if part.Type == "text" {
+		return part.Text
+	}
+	placeholder := cmp.Or(part.Source.MimeType, part.MimeType, part.Type, "part")
+	from := cmp.Or(part.Filename, part.URL)
+	if part.Source.Type != "data" && from == "" {
+		from = part.Source.Value
+	}
+	if from != "" {
+		placeholder += " " + from
+	}
+	return "[" + placeholder + "]"
+}
+
+// stringOf decodes a JSON string; nothing and null count as the empty one.
+func stringOf(raw json.RawMessage) (text string, isText bool) {
+	if len(raw) == 0 {
+		return "", true
+	}
+	return text, json.Unmarshal(raw, &text) == nil
+}

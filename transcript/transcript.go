@@ -1,0 +1,276 @@
+// Package transcript writes AG-UI conversations as text that people read: messages, reasoning, tool calls with their results, activities in
+// their places, and the interrupts that wait for an answer. It needs no database: a [Conversation] is made of messages as AG-UI
+// clients and pgagui.Store.Restore have them.
+//
+// [Conversation.Items] takes a conversation apart; a [Writer] lays the items out. How an activity looks is up to the [Renderer] that is registered
+// for its type. PLAN, SEARCH and WORKFLOW have one from the start, and any other shows what is in it.
+//
+// Agents write what they like, so nothing of a conversation reaches the terminal raw: escape sequences, control characters and those that turn the
+// direction of text come out as visible escapes.
+package transcript
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Options say how to write a conversation.
+type Options struct {
+	// Width is where lines are wrapped, in columns of the terminal, at least 20. 0: nowhere.
+	Width int
+	// Color sets apart who speaks, and what is done, by ANSI escape sequences.
+	Color bool
+	// Full writes everything. Otherwise long arguments, results, activities, reasoning and instructions are shortened, with a note of how much is left
+	// out; what users and assistants say is always written whole.
+	Full bool
+	// Hint ends that note: how to see all.
+	Hint string
+}
+
+// A Writer writes conversations. It may be used by several goroutines at once, but for Register. Make one with [New].
+type Writer struct {
+	options   Options
+	renderers map[string]Renderer
+}
+
+// New returns a writer with the renderers for PLAN, SEARCH and WORKFLOW.
+func New(options Options) *Writer {
+	if options.Width > 0 {
+		options.Width = max(options.Width, 20)
+	}
+	w := &Writer{options: options, renderers: map[string]Renderer{}}
+	w.Register("PLAN", Checklist("tasks", "steps", "items", "todos", "plan"))
+	w.Register("SEARCH", Checklist("sources", "searches", "queries", "steps"))
+	w.Register("WORKFLOW", Checklist("steps", "stages", "tasks"))
+	return w
+}
+
+// Register makes a renderer show the activities of a type, in place of the one before; nil shows them as those of unknown types. The type is compared
+// without regard to case.
+func (w *Writer) Register(activityType string, renderer Renderer) {
+	w.renderers[strings.ToUpper(activityType)] = renderer
+}
+
+// Write writes a conversation. Whatever is in it, the only errors are those of the io.Writer.
+func (w *Writer) Write(out io.Writer, conversation Conversation) error {
+	p := &page{out: bufio.NewWriter(out), width: w.options.Width, color: w.options.Color}
+	if conversation.Title != "" {
+		p.head(noMargin, NoMark, span{conversation.Title, bold})
+	}
+	speaker := ""
+	kind := Kind("")
+	for _, item := range conversation.Items() {
+		switch now := item.speaker(); {
+		case now != speaker:
+			p.gap()
+			p.head(noMargin, NoMark, span{now, speakerStyle(item)})
+			speaker = now
+		case item.Kind != kind || kind != ToolCall && kind != Interrupt:
+			p.gap()
+		}
+		kind = item.Kind
+		w.writeItem(p, item)
+	}
+	return p.out.Flush()
+}
+
+// speaker is what stands above all that one says in a row.
+func (item *Item) speaker() string {
+	speaker := "assistant"
+	switch item.Kind {
+	case Interrupt:
+		speaker = "waits for an answer"
+	case Message:
+		speaker = cmp.Or(item.Role, "message")
+	}
+	if item.Name != "" {
+		speaker += " " + item.Name
+	}
+	if item.SubagentRunID != "" {
+		speaker += " (subagent " + item.SubagentRunID + ")"
+	}
+	return speaker
+}
+
+func speakerStyle(item Item) string {
+	switch {
+	case item.Kind == Interrupt:
+		return bold + ";" + yellow
+	case item.Role == "user":
+		return bold + ";" + cyan
+	}
+	return bold
+}
+
+func (w *Writer) writeItem(p *page, item Item) {
+	switch item.Kind {
+	case Message:
+		lines := []Line{{Text: cmp.Or(item.Text, "(empty)")}}
+		if item.Role != "user" && item.Role != "assistant" {
+			lines = w.shorten(lines)
+		}
+		p.body(indented, lines)
+	case Reasoning:
+		p.head(indented, NoMark, span{"reasoning", dim})
+		p.body(quoted, w.shorten([]Line{{Text: cmp.Or(item.Text, "(encrypted)")}}))
+	case ToolCall:
+		w.writeToolCall(p, item)
+	case ToolResult:
+		p.head(indented, NoMark, span{"result of tool call " + cmp.Or(item.ID, "without an id"), dim})
+		w.writeResult(p, item)
+	case Activity:
+		p.head(indented, NoMark, span{cmp.Or(item.ActivityType, "activity"), bold})
+		lines := w.render(item)
+		if len(lines) == 0 {
+			lines = []Line{{Note: "(empty)"}}
+		}
+		p.body(framed, w.shorten(lines))
+	case Interrupt:
+		text := item.Text
+		if item.Reason != "" {
+			text = strings.TrimSuffix(item.Reason+": "+text, ": ")
+		}
+		p.body(indented, []Line{{Mark: Pending, Text: cmp.Or(text, "(no reason)"), Note: strings.TrimSpace("interrupt " + item.ID)}})
+	}
+}
+
+func (w *Writer) writeToolCall(p *page, item Item) {
+	mark, note := Active, "waits for its result"
+	switch item.Status {
+	case Streaming:
+		note = "arguments still come"
+	case CutOff:
+		mark, note = Failed, "cut off"
+	case Completed:
+		mark, note = Done, ""
+		if item.DurationMs > 0 {
+			note = durationText(time.Duration(item.DurationMs) * time.Millisecond)
+		}
+	}
+	if item.Error != "" {
+		mark = Failed
+	}
+	arguments, below := argumentLines(item)
+	spans := []span{{cmp.Or(item.ToolName, "(no name)"), bold}, {arguments, ""}}
+	if note != "" {
+		spans = append(spans, span{"  " + note, dim})
+	}
+	p.head(indented, mark, spans...)
+	p.body(deeper, w.shorten(below))
+	w.writeResult(p, item)
+}
+
+func (w *Writer) writeResult(p *page, item Item) {
+	lines := resultLines(item.Result)
+	if item.Error != "" {
+		p.body(framed, w.shorten([]Line{{Mark: Failed, Text: item.Error}}))
+	} else if item.Result != nil && len(lines) == 0 {
+		lines = []Line{{Note: "(empty)"}}
+	}
+	p.body(framed, w.shorten(lines))
+}
+
+// argumentLines are the arguments of a tool call: short ones for the line with its name, in parentheses, others for the lines below it.
+func argumentLines(item Item) (behind string, below []Line) {
+	if text, isText := stringOf(item.Arguments); isText {
+		if text == "" {
+			return "()", nil
+		}
+		if item.Status == Streaming || item.Status == CutOff {
+			text += "…"
+		}
+		return "", []Line{{Text: text}}
+	}
+	if text, short := shortJSON(item.Arguments, true); short {
+		if text == "{}" {
+			text = ""
+		}
+		return "(" + text + ")", nil
+	}
+	return "", JSON(item.Arguments)
+}
+
+// resultLines are what a tool answered: mostly JSON in a string.
+func resultLines(result json.RawMessage) []Line {
+	text := textOf(result)
+	for json.Valid([]byte(text)) {
+		inner, isText := stringOf([]byte(text))
+		if !isText {
+			return JSON([]byte(text))
+		}
+		text = inner
+	}
+	if text == "" {
+		return nil
+	}
+	return []Line{{Text: text}}
+}
+
+// What is longer than the first of these is shortened to the second.
+const (
+	mostLines, keptLines           = 14, 10
+	mostCharacters, keptCharacters = 1000, 700
+)
+
+func (w *Writer) shorten(lines []Line) []Line {
+	if w.options.Full {
+		return lines
+	}
+	allLines, allCharacters := 0, 0
+	for _, line := range lines {
+		allLines += 1 + strings.Count(line.Text, "\n")
+		allCharacters += utf8.RuneCountInString(line.Text) + utf8.RuneCountInString(line.Note)
+	}
+	if allLines <= mostLines && allCharacters <= mostCharacters {
+		return lines
+	}
+	var kept []Line
+	linesLeft, charactersLeft := keptLines, keptCharacters
+	for _, line := range lines {
+		if linesLeft == 0 || charactersLeft == 0 {
+			break
+		}
+		line.Text, linesLeft, charactersLeft = cut(line.Text, linesLeft, charactersLeft)
+		line.Note, _, charactersLeft = cut(line.Note, 1, charactersLeft)
+		kept = append(kept, line)
+	}
+	note := fmt.Sprintf("… %d more lines", allLines-(keptLines-linesLeft))
+	if charactersLeft == 0 {
+		note = fmt.Sprintf("… %d more characters", allCharacters-keptCharacters)
+	}
+	if w.options.Hint != "" {
+		note += " (" + w.options.Hint + ")"
+	}
+	return append(kept, Line{Note: note})
+}
+
+// cut returns so many lines and characters of a text at most, and how many more there may be.
+func cut(text string, lines, characters int) (kept string, linesLeft, charactersLeft int) {
+	for at, character := range text {
+		if character == '\n' {
+			lines--
+		}
+		if lines == 0 || characters == 0 {
+			return text[:at], lines, characters
+		}
+		characters--
+	}
+	return text, lines - 1, characters
+}
+
+// durationText is a duration in three digits or so: 8ms, 1.25s, 3m12s.
+func durationText(duration time.Duration) string {
+	switch {
+	case duration < time.Second:
+		return duration.String()
+	case duration < time.Minute:
+		return duration.Round(10 * time.Millisecond).String()
+	}
+	return duration.Round(time.Second).String()
+}
