@@ -65,6 +65,19 @@ func withoutTimes(row string) string {
 	return strings.Join(fields, " ")
 }
 
+func TestTablesDoNotActOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	commands.must("import", writeFile(t, "red.ndjson",
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r\u001b[2J","input":{"messages":[{"role":"user","content":"\u001b[31mred\u202e"}]}}`, finished))
+	for _, arguments := range []string{"log t", "log t --graph", "branches t", "status t"} {
+		out := commands.must(strings.Fields(arguments)...)
+		if strings.ContainsAny(out, "\x1b\u202e") || !strings.Contains(out, `r\x1b[2J`) {
+			t.Errorf("%s: %q", arguments, out)
+		}
+	}
+}
+
 func TestBranchesListsTheLeaves(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -304,6 +317,10 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "log nobody --graph", exitRefused, `thread "nobody" is unknown`},
 		{installed, "branches nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "export nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "show nobody", exitRefused, `thread "nobody" is unknown`},
+		{installed, "show t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "show t --at 0", exitUsage, "--at must be 1 or more"},
+		{installed, "show", exitUsage, "one thread"},
 		{installed, "restore nobody", exitRefused, `A thread exists once a run of it has begun`},
 		{installed, "verify nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "status nobody", exitRefused, `thread "nobody" is unknown`},
@@ -325,6 +342,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{empty, "log t", exitUnavailable, "pgagui migrate up"},
 		{empty, "export t", exitUnavailable, "pgagui migrate up"},
 		{empty, "branches t", exitUnavailable, "pgagui migrate up"},
+		{empty, "show t", exitUnavailable, "pgagui migrate up"},
 		{empty, "restore t", exitUnavailable, "pgagui migrate up"},
 		{empty, "compact", exitUnavailable, "pgagui migrate up"},
 		{empty, "reap", exitUnavailable, "pgagui migrate up"},

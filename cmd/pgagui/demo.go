@@ -171,7 +171,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 		return err
 	}
 	var picture strings.Builder
-	if err := writeGraph(&picture, runs, isTerminal(d.p.out)); err != nil {
+	if err := writeGraph(&picture, runs, d.p.colored()); err != nil {
 		return err
 	}
 	for line := range strings.Lines(picture.String()) {
@@ -348,6 +348,7 @@ func (d *demonstration) next(keep bool) {
 		d.table(
 			"export DATABASE_URL='"+d.p.databaseURL+"'",
 			"pgagui log "+demoThread+" --graph"+scope,
+			"pgagui show "+demoThread+" --run run-4"+scope,
 			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,
 			`psql "$DATABASE_URL" -c "select type, count(*) from agui.event group by type"`,
 		)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/pgagui/pgagui/internal/printable"
 )
 
 // printJSON writes a result as a line of JSON.
@@ -20,10 +22,13 @@ func (p *program) printJSON(result any) error {
 	return encoder.Encode(result)
 }
 
-// printTable writes rows, the first of which names the columns.
+// printTable writes rows, the first of which names the columns. What others wrote, such as ids, does not act on the terminal.
 func (p *program) printTable(rows [][]string) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = printable.Line(cell)
+		}
 		// No trailing tab: the last column is not padded.
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
@@ -34,6 +39,11 @@ func (p *program) printTable(rows [][]string) error {
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// colored reports whether results are colored: on a terminal, unless its user wants none (https://no-color.org).
+func (p *program) colored() bool {
+	return isTerminal(p.out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // progress is a line on the terminal that says how far a long command is. Without a terminal it shows nothing.

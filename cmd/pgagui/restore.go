@@ -21,17 +21,26 @@ all that a UI needs to show the conversation again. On a terminal it is indented
   pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if command.Flags().Changed("at") && at.Seq < 1 {
-				return &usageError{problem: "--at must be 1 or more: the first event of a thread has seq 1", command: command.CommandPath()}
-			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.restore(command.Context(), store, arguments[0], at)
 			})
 		},
 	}
-	command.Flags().StringVar(&at.RunID, "run", "", "after this run, instead of the head")
-	command.Flags().Int64Var(&at.Seq, "at", 0, "after the event with this seq: back in time")
+	addPointFlags(command, &at)
 	return command
+}
+
+// addPointFlags lets a command be told of which point of a thread it is asked.
+func addPointFlags(command *cobra.Command, at *pgagui.At) {
+	flags := command.Flags()
+	flags.StringVar(&at.RunID, "run", "", "after this run, instead of the head")
+	flags.Int64Var(&at.Seq, "at", 0, "after the event with this seq: back in time")
+	command.PreRunE = func(*cobra.Command, []string) error {
+		if flags.Changed("at") && at.Seq < 1 {
+			return &usageError{problem: "--at must be 1 or more: the first event of a thread has seq 1", command: command.CommandPath()}
+		}
+		return nil
+	}
 }
 
 func (p *program) restore(ctx context.Context, store *pgagui.Store, threadID string, at pgagui.At) error {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestShowPrintsTheConversation(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	commands.must("import", "../../testdata/recordings/trip-to-lisbon.ndjson")
+	out := commands.must("show", "trip-to-lisbon", "--run", "run-3")
+	const begin = "thread trip-to-lisbon, run run-3: finished, seq 106\n\nuser\n  Plan three days in Lisbon in May for two. We love food and hate queues 🍤\n\nassistant\n"
+	if !strings.HasPrefix(out, begin) {
+		t.Errorf("the beginning of\n%s\nis not\n%s", out, begin)
+	}
+	if end := readmeExample(t); !strings.HasSuffix(out, end) {
+		t.Errorf("the end of\n%s\nis not, as README.md says,\n%s", out, end)
+	}
+	commands.must("compact") // the same from snapshots
+	if again := commands.must("show", "trip-to-lisbon", "--run", "run-3"); again != out {
+		t.Errorf("once compacted:\n%s\nwant\n%s", again, out)
+	}
+	if head := commands.must("show", "trip-to-lisbon"); !strings.HasPrefix(head, "thread trip-to-lisbon, run run-7 (head): finished, seq 178\n") {
+		t.Errorf("the head: %s", head)
+	}
+}
+
+// readmeExample is the output of show in README.md.
+func readmeExample(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, behind, found := strings.Cut(string(readme), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
+	if !found {
+		t.Fatal("README.md does not show what show prints")
+	}
+	var example strings.Builder
+	for line := range strings.Lines(behind) {
+		if rest, indented := strings.CutPrefix(line, "    "); indented {
+			example.WriteString(rest)
+		} else if example.Len() > 0 && line != "\n" {
+			break
+		} else if example.Len() > 0 {
+			example.WriteString(line)
+		}
+	}
+	return strings.TrimRight(example.String(), "\n") + "\n"
+}
+
+// importSearch makes the thread t with a run that searches: an activity, a tool call that takes 1.5 s, and one of which half has come.
+func importSearch(t *testing.T, commands commandLine) {
+	t.Helper()
+	commands.must("import", writeFile(t, "search.ndjson",
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r","timestamp":1714064100000}`,
+		`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"assistant","delta":"I will search the internet for relevant \u001b[31minformation"}`,
+		`{"type":"ACTIVITY","messageId":"msg_789","activityType":"PLAN","snapshot":{"tasks":["check reddit","search X.com"]}}`,
+		`{"type":"ACTIVITY","messageId":"msg_789","activityType":"PLAN","patch":{"op":"replace","path":"/tasks/0","value":"✓ check reddit"}}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"search","timestamp":1714064120000}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"query\":"}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"\"pgagui\"}"}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"c"}`,
+		`{"type":"TOOL_CALL_RESULT","messageId":"m2","toolCallId":"c","content":"`+strings.Repeat("found ", 300)+`","timestamp":1714064121500}`,
+		finished,
+	))
+}
+
+func TestShowAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importSearch(t, commands)
+	const said = "\n\nassistant\n  I will search the internet for relevant \\x1b[31minformation\n\n  PLAN\n  │ "
+	for _, test := range []struct{ arguments, want string }{
+		{"--at 3", "thread t, run r (head): finished, seq 3 of 10" + said + "◦ check reddit\n  │ ◦ search X.com\n"},
+		{"--at 6", "thread t, run r (head): finished, seq 6 of 10" + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ▸ search  arguments still come\n    {\"query\":…\n"},
+		{"--at 8", "thread t, run r (head): finished, seq 8 of 10" + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ▸ search(query: pgagui)  waits for its result\n"},
+		{"--full", "thread t, run r (head): finished, seq 10" + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ✓ search(query: pgagui)  1.5s\n  │ " +
+			strings.TrimSpace(strings.Repeat("found ", 300)) + "\n"},
+	} {
+		if out := commands.must(append([]string{"show", "t"}, strings.Fields(test.arguments)...)...); out != test.want {
+			t.Errorf("show t %s:\n%s\nwant\n%s", test.arguments, out, test.want)
+		}
+	}
+	if out := commands.must("show", "t"); !strings.HasSuffix(out, " more characters (--full shows all)\n") {
+		t.Errorf("without --full:\n%s", out)
+	}
+}
+
+func TestShowAsJSON(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importSearch(t, commands)
+	want := []string{
+		`{"threadId":"t","runId":"r","status":"finished","seq":9}`,
+		`{"kind":"message","id":"m","role":"assistant","text":"I will search the internet for relevant \u001b[31minformation"}`,
+		`{"kind":"activity","id":"msg_789","role":"activity","activityType":"PLAN","content":{"tasks":["✓ check reddit","search X.com"]}}`,
+		`{"kind":"tool_call","id":"c","role":"assistant","toolName":"search","arguments":{"query":"pgagui"},"status":"completed","durationMs":1500,"result":"` +
+			strings.Repeat("found ", 300) + `"}`,
+	}
+	lines := strings.Split(strings.TrimSuffix(commands.must("show", "t", "--at", "9", "--json"), "\n"), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d: %s", len(lines), len(want), lines)
+	}
+	for i, line := range lines {
+		if line != want[i] {
+			t.Errorf("line %d: %s\nwant %s", i, line, want[i])
+		}
+	}
+}
