@@ -1,0 +1,309 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
+// at first use, and the same one from then on, whoever asks. Where no state has such a behaviour, the one that the registry of the
+// context has gets a new state, under the name of its type.
+//
+// The errors are ErrNoRegistry, ErrNoBehaviour, ErrAmbiguous (then BehaviourAt says which), ErrInvalidState, ErrCycle, that of the
+// context, and that of the factory; a behaviour that could not be made is made at the next use.
+func Behaviour[T any](ctx context.Context, s *Session) (T, error) {
+	return find[T](ctx, s, (*contents).choose)
+}
+
+// BehaviourAt returns the behaviour of the state with the key, as Behaviour does. A state that says nothing of its type, and
+// whose key is no type's name, gets the one behaviour in the registry that is of type T; so does a key without a state.
+func BehaviourAt[T any](ctx context.Context, s *Session, key string) (T, error) {
+	return find[T](ctx, s, func(c *contents, registry *Registry, wanted reflect.Type) (string, *registration, error) {
+		return c.chooseAt(key, registry, wanted)
+	})
+}
+
+// StateOf returns the state with the key, for those who only want the data; its behaviour, if it has or gets one, uses the same. Where
+// there is none, a new one is added.
+func StateOf[State any](s *Session, key string) (*State, error) {
+	c := s.use()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.parts[key]; p != nil {
+		state, ok := p.state.(*State)
+		if !ok {
+			return nil, fmt.Errorf("session: state %q: %w: it is in use as a %T: ask for that", key, ErrInvalidState, cmp.Or(p.state, p.behaviour))
+		}
+		return state, nil
+	}
+	var p *part
+	var err error
+	if document := c.states.get(key); document != nil {
+		p, err = readState[State](document)
+	} else if p, err = newState[State]("", ""); err == nil {
+		c.states.set(key, p.document)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session: state %q: %w", key, err)
+	}
+	c.parts[key] = p
+	delete(c.making, key) // what is being made has another state
+	return p.state.(*State), nil
+}
+
+// A part is what a state is in use as.
+type part struct {
+	registration *registration // nil until there is a behaviour
+	behaviour    any
+	state        any             // a pointer; nil for a Serializer
+	document     json.RawMessage // how a new state is written at first
+	base         json.RawMessage // how it was encoded at first
+	encode       func() (json.RawMessage, error)
+}
+
+// readState reads a state.
+func readState[State any](document json.RawMessage) (*part, error) {
+	state := new(State)
+	if err := json.Unmarshal(document, state); err != nil {
+		return nil, fmt.Errorf("%w: read as a %T: %w", ErrInvalidState, state, err)
+	}
+	p := &part{state: state, encode: func() (json.RawMessage, error) { return encode(state) }}
+	var err error
+	if p.base, err = p.encode(); err != nil {
+		return nil, fmt.Errorf("%w: a %T cannot be written: %w", ErrInvalidState, state, err)
+	}
+	return p, nil
+}
+
+// newState makes a zero state that says its type, where it has a name and a place for it.
+func newState[State any](discriminator, name string) (*part, error) {
+	document, err := encode(new(State))
+	if err != nil {
+		return nil, fmt.Errorf("%w: a %T cannot be written: %w", ErrInvalidState, new(State), err)
+	}
+	if named := typed(document, discriminator, name); name != "" && json.Unmarshal(named, new(State)) == nil {
+		document = named
+	}
+	p, err := readState[State](document)
+	if err != nil {
+		return nil, err
+	}
+	p.document = document
+	return p, nil
+}
+
+// typed puts the name of the type before the members of a new state; one that is no object, or has that member, has no place for it.
+func typed(state json.RawMessage, discriminator, name string) json.RawMessage {
+	o, ok := parseObject(state)
+	if !ok || o.get(discriminator) != nil {
+		return state
+	}
+	named := object{head: []byte("{"), tail: []byte("}")}
+	named.add(discriminator, appendString(nil, name))
+	for _, m := range o.members {
+		named.add(m.key, m.value)
+	}
+	return named.text()
+}
+
+// written returns a state as it is to be written, given how it was read.
+func (p *part) written(key string, document json.RawMessage) (json.RawMessage, error) {
+	now, err := p.encode()
+	if err != nil {
+		return nil, fmt.Errorf("session: state %q: %w: it cannot be written: %w", key, ErrInvalidState, err)
+	}
+	return merge(document, p.base, now), nil
+}
+
+// find returns the behaviour that was chosen, and makes it first if need be. Others who want the same one wait for it.
+func find[T any](ctx context.Context, s *Session, choose func(*contents, *Registry, reflect.Type) (string, *registration, error)) (T, error) {
+	var none T
+	registry, _ := ctx.Value(registryKey{}).(*Registry)
+	if registry == nil {
+		return none, fmt.Errorf("session: %w in the context of %s: use session.WithRegistry", ErrNoRegistry, reflect.TypeFor[T]())
+	}
+	c := s.use()
+	for {
+		c.mu.Lock()
+		key, registration, err := choose(c, registry, reflect.TypeFor[T]())
+		if err != nil {
+			c.mu.Unlock()
+			return none, fmt.Errorf("session: %w", err)
+		}
+		if p := c.parts[key]; p != nil && p.behaviour != nil {
+			c.mu.Unlock()
+			return p.behaviour.(T), nil
+		}
+		if others := c.making[key]; others != nil {
+			c.mu.Unlock()
+			if err := waitFor(ctx, c, key, others); err != nil {
+				return none, err
+			}
+			continue
+		}
+		if err := c.make(ctx, key, registration); err != nil { // unlocks
+			return none, fmt.Errorf("session: state %q of type %q: %w", key, registration.name, err)
+		}
+	}
+}
+
+// make makes the behaviour of a state. It is called with the lock held, and gives it up.
+func (c *contents) make(ctx context.Context, key string, registration *registration) error {
+	over := make(chan struct{})
+	c.making[key] = over
+	known, document := c.parts[key], c.states.get(key)
+	c.mu.Unlock()
+
+	var made *part
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		defer close(over)
+		if c.making[key] != over {
+			return // the state was set or removed meanwhile
+		}
+		delete(c.making, key)
+		if made != nil {
+			if document == nil {
+				c.states.set(key, made.document)
+			}
+			c.parts[key] = made
+		}
+	}()
+	p, err := registration.attach(context.WithValue(ctx, makingKey{}, &making{c, key, makingOf(ctx)}), known, document, c.shape.discriminator)
+	if err != nil {
+		return err
+	}
+	if p.behaviour == nil {
+		return fmt.Errorf("%w: its factory gave nil", ErrNoBehaviour)
+	}
+	p.registration = registration
+	made = p
+	return nil
+}
+
+// making is a behaviour that is being made, in the context that its factory gets.
+type making struct {
+	contents *contents
+	key      string
+	outer    *making // whose factory asked for it
+}
+
+type makingKey struct{}
+
+func makingOf(ctx context.Context) *making {
+	m, _ := ctx.Value(makingKey{}).(*making)
+	return m
+}
+
+// waitFor waits until a behaviour is made by others, unless the caller is one that they wait for.
+func waitFor(ctx context.Context, c *contents, key string, others chan struct{}) error {
+	for m := makingOf(ctx); m != nil; m = m.outer {
+		if m.contents == c && m.key == key {
+			return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
+		}
+	}
+	select {
+	case <-others:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("session: state %q: its behaviour is still being made: %w", key, context.Cause(ctx))
+	}
+}
+
+// registrationOf returns what a state belongs to, or nil: to what its behaviour was made by, or else to what the registry knows.
+func (c *contents) registrationOf(key string, registry *Registry) *registration {
+	if p := c.parts[key]; p != nil && p.registration != nil {
+		return p.registration
+	}
+	return registry.of(key, c.declarationOf(key))
+}
+
+func (c *contents) declarationOf(key string) declaration {
+	state := c.states.get(key)
+	declared, ok := c.declared[key]
+	if !ok && state != nil {
+		declared = declarationOf(state)
+		c.declared[key] = declared
+	}
+	return declared
+}
+
+// choose finds the state that has the behaviour, or where a new one goes.
+func (c *contents) choose(registry *Registry, wanted reflect.Type) (string, *registration, error) {
+	var keys []string
+	var found *registration
+	for _, key := range c.states.keys() {
+		if r := c.registrationOf(key, registry); r != nil && r.behaviour.AssignableTo(wanted) {
+			keys, found = append(keys, key), r
+		}
+	}
+	switch len(keys) {
+	case 0:
+		return c.chooseNew(registry, wanted)
+	case 1:
+		return keys[0], found, nil
+	default:
+		return "", nil, fmt.Errorf("%w: the states %s all have a behaviour that is a %s: say which with BehaviourAt", ErrAmbiguous, quoted(keys), wanted)
+	}
+}
+
+func (c *contents) chooseNew(registry *Registry, wanted reflect.Type) (string, *registration, error) {
+	only, err := registry.only(wanted)
+	if err != nil {
+		return "", nil, err
+	}
+	if c.states.place(only.name) >= 0 {
+		return "", nil, fmt.Errorf("%w: %s would get a state under %q, but there is one of type %q, which is not registered as such: register it, or use BehaviourAt",
+			ErrNoBehaviour, wanted, only.name, c.declarationOf(only.name).name)
+	}
+	return only.name, only, nil
+}
+
+func (c *contents) chooseAt(key string, registry *Registry, wanted reflect.Type) (string, *registration, error) {
+	r := c.registrationOf(key, registry)
+	if r == nil && !c.declarationOf(key).typed {
+		var err error
+		if r, err = registry.only(wanted); err != nil {
+			return "", nil, fmt.Errorf("state %q: %w", key, err)
+		}
+	}
+	switch {
+	case r == nil:
+		return "", nil, fmt.Errorf("%w: state %q has type %q, which is not registered: register it", ErrNoBehaviour, key, c.declarationOf(key).name)
+	case !r.behaviour.AssignableTo(wanted):
+		return "", nil, fmt.Errorf("%w: state %q of type %q has a %s, which is no %s: ask for another type, or another key", ErrNoBehaviour, key, r.name, r.behaviour, wanted)
+	}
+	return key, r, nil
+}
+
+// only returns the one registration whose behaviours are of a type.
+func (r *Registry) only(wanted reflect.Type) (*registration, error) {
+	fit := r.implementing(wanted)
+	switch len(fit) {
+	case 0:
+		return nil, fmt.Errorf("%w is a %s: register one", ErrNoBehaviour, wanted)
+	case 1:
+		return fit[0], nil
+	default:
+		var names []string
+		for _, registered := range fit {
+			names = append(names, registered.name)
+		}
+		return nil, fmt.Errorf("%w: the registered types %s all are a %s: say which with BehaviourAt, whose key may be the type's name",
+			ErrAmbiguous, quoted(names), wanted)
+	}
+}
+
+func quoted(names []string) string {
+	list := slices.Clone(names)
+	for i, name := range list {
+		list[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(list, ", ")
+}

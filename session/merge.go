@@ -1,0 +1,155 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A state in Go often knows less than the document that it was read from: members that another program added, the spelling of a
+// number, the order. So a state is not written over its document. What the state was written as when it was read, and what it
+// is written as now, tell what was changed in between, and that alone is changed in the document.
+
+// merge changes a document as a value was changed, from before to after: all three are valid JSON. A value that did not change
+// leaves the document as it is.
+//
+//   - In objects, members that the value does not have are kept, and all stay in their places; new ones come last. As encoding/json
+//     reads "Messages" into a field named "messages", so this writes it there. Of members for one name that was changed, one is left.
+//   - In arrays, elements that did not change are recognised wherever they went. Where as many elements stand between two of
+//     those as did before, they are taken for the same ones, changed, unless their ids differ.
+//   - Anything else becomes what it is after.
+func merge(document, before, after json.RawMessage) json.RawMessage {
+	if bytes.Equal(before, after) {
+		return document
+	}
+	if d, ok := parseObject(document); ok {
+		b, wasObject := parseObject(before)
+		a, isObject := parseObject(after)
+		if wasObject && isObject {
+			return mergeObject(d, b, a)
+		}
+	}
+	if d, ok := parseArray(document); ok {
+		b, wasArray := parseArray(before)
+		a, isArray := parseArray(after)
+		if wasArray && isArray && len(d.members) == len(b.members) { // it was read element by element
+			return mergeArray(d, b, a)
+		}
+	}
+	return after
+}
+
+func mergeObject(document, before, after object) json.RawMessage {
+	was, is := before.values(), after.values()
+	names := namesIn(document, was, is)
+	last, times := map[string]int{}, map[string]int{}
+	for i, name := range names {
+		last[name] = i
+		times[name]++
+	}
+	merged := object{head: document.head, tail: document.tail}
+	for i, m := range document.members {
+		name := names[i]
+		b, a := was[name], is[name]
+		switch {
+		case bytes.Equal(b, a): // unchanged, or unknown
+		case a == nil || i != last[name]:
+			continue
+		case times[name] > 1: // all of them together were read as what it was before
+			m.value = a
+		default:
+			m.value = merge(m.value, b, a)
+		}
+		merged.members = append(merged.members, m)
+	}
+	for _, m := range after.members {
+		if times[m.key] == 0 && !bytes.Equal(was[m.key], m.value) {
+			merged.add(m.key, m.value)
+		}
+	}
+	return merged.text()
+}
+
+// namesIn returns, for each member of a document, the name that the value gives it: its key, or else a key that differs in upper and
+// lower case alone.
+func namesIn(document object, before, after map[string]json.RawMessage) []string {
+	folded := map[string]string{}
+	for _, known := range []map[string]json.RawMessage{before, after} {
+		for key := range known {
+			folded[strings.ToLower(key)] = key
+		}
+	}
+	names := make([]string, len(document.members))
+	for i, m := range document.members {
+		names[i] = m.key
+		name, ok := folded[strings.ToLower(m.key)]
+		if ok && before[m.key] == nil && after[m.key] == nil {
+			names[i] = name
+		}
+	}
+	return names
+}
+
+func mergeArray(document, before, after object) json.RawMessage {
+	merged := object{head: document.head, tail: document.tail}
+	for i, place := range matches(before.members, after.members) {
+		if place < 0 {
+			merged.append(nil, after.members[i].value)
+			continue
+		}
+		m := document.members[place]
+		m.value = merge(m.value, before.members[place].value, after.members[i].value)
+		merged.members = append(merged.members, m)
+	}
+	return merged.text()
+}
+
+// matches returns, for each element after, the place that it had before, or -1 for a new one.
+func matches(before, after []member) []int {
+	places := map[string][]int{}
+	for i, element := range before {
+		places[string(element.value)] = append(places[string(element.value)], i)
+	}
+	match := make([]int, len(after))
+	taken := make([]bool, len(before))
+	for i, element := range after {
+		match[i] = -1
+		if equal := places[string(element.value)]; len(equal) > 0 {
+			match[i], places[string(element.value)] = equal[0], equal[1:]
+			taken[equal[0]] = true
+		}
+	}
+	for start := 0; start < len(after); start++ {
+		if match[start] >= 0 {
+			continue
+		}
+		end := start
+		for end < len(after) && match[end] < 0 {
+			end++
+		}
+		from, to := 0, len(before)
+		if start > 0 {
+			from = match[start-1] + 1
+		}
+		if end < len(after) {
+			to = match[end]
+		}
+		if to-from == end-start && !slices.Contains(taken[from:to], true) {
+			for i := range end - start {
+				if sameID(before[from+i].value, after[start+i].value) {
+					match[start+i] = from + i
+				}
+			}
+		}
+		start = end
+	}
+	return match
+}
+
+// sameID reports whether two values can be one that was changed: not when they are objects with different ids.
+func sameID(a, b json.RawMessage) bool {
+	x, xIsObject := parseObject(a)
+	y, yIsObject := parseObject(b)
+	return !xIsObject || !yIsObject || bytes.Equal(x.get("id"), y.get("id"))
+}

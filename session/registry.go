@@ -1,0 +1,167 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// A Registry knows the behaviours that there are: by the name of their type, what state each has and how it is made. It is the agent's, not
+// the session's, and may be used by any number of sessions at once.
+type Registry struct {
+	mu            sync.RWMutex
+	registrations []*registration
+}
+
+// A registration is a type of behaviour.
+type registration struct {
+	name      string
+	behaviour reflect.Type
+	// attach makes a behaviour. known is what was attached to the state before, by StateOf, or nil; document is nil where there is no
+	// state yet, and then the part says how the state is written at first.
+	attach func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error)
+}
+
+// NewRegistry returns a registry without behaviours.
+func NewRegistry() *Registry { return &Registry{} }
+
+type registryKey struct{}
+
+// WithRegistry returns a context in which Behaviour makes the behaviours of a registry.
+func WithRegistry(ctx context.Context, registry *Registry) context.Context {
+	return context.WithValue(ctx, registryKey{}, registry)
+}
+
+// Register adds the behaviours that are made of a state: data that encoding/json reads and writes. The name is the type's in
+// documents, where the state says it as $type (or type), or is the key of the state.
+//
+// Of a state, factory is called once at most. It gets the pointer that the session keeps: what the behaviour changes in the state is
+// written with the session. A factory that gets at the session may ask it for other behaviours, with the context that it is given.
+//
+// Register panics when the name is empty or in use, which is a mistake in the program.
+func Register[State, B any](registry *Registry, name string, factory func(ctx context.Context, state *State) (B, error)) {
+	attach := func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error) {
+		made, err := known, error(nil)
+		switch {
+		case known != nil:
+		case document != nil:
+			made, err = readState[State](document)
+		default:
+			made, err = newState[State](discriminator, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		state, ok := made.state.(*State)
+		if !ok {
+			return nil, fmt.Errorf("%w: it is in use as a %T, but its behaviour takes a %T: use one type", ErrInvalidState, made.state, state)
+		}
+		behaviour, err := factory(ctx, state)
+		if err != nil {
+			return nil, err
+		}
+		attached := *made
+		attached.behaviour = behaviour
+		return &attached, nil
+	}
+	registry.add(&registration{name, reflect.TypeFor[B](), attach})
+}
+
+// A Serializer is a behaviour that writes its state itself.
+type Serializer interface {
+	// Serialize returns the state as JSON. It is called whenever the session is written.
+	Serialize() (json.RawMessage, error)
+}
+
+// RegisterSerializer adds behaviours that know how to write themselves, and are made of what they wrote: document, nil for a new one. All
+// else is as with Register.
+func RegisterSerializer[B Serializer](registry *Registry, name string, factory func(ctx context.Context, document json.RawMessage) (B, error)) {
+	attach := func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error) {
+		if known != nil {
+			return nil, fmt.Errorf("%w: it is in use as a %T, but its behaviour writes it itself", ErrInvalidState, known.state)
+		}
+		behaviour, err := factory(ctx, slices.Clone(document))
+		if err != nil {
+			return nil, err
+		}
+		made := &part{behaviour: behaviour, encode: func() (json.RawMessage, error) {
+			text, err := behaviour.Serialize()
+			if err == nil && !json.Valid(text) {
+				err = fmt.Errorf("its %T gives no JSON", behaviour)
+			}
+			return text, err
+		}}
+		if made.base, err = made.encode(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalidState, err)
+		}
+		made.document = typed(made.base, discriminator, name)
+		return made, nil
+	}
+	registry.add(&registration{name, reflect.TypeFor[B](), attach})
+}
+
+func (r *Registry) add(added *registration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if added.name == "" {
+		panic(fmt.Sprintf("session: behaviour %s is registered without a name", added.behaviour))
+	}
+	for _, known := range r.registrations {
+		if known.name == added.name {
+			panic(fmt.Sprintf("session: behaviours %s and %s are both registered as %q", known.behaviour, added.behaviour, added.name))
+		}
+	}
+	r.registrations = append(r.registrations, added)
+}
+
+// named returns the registration with a name, or nil.
+func (r *Registry) named(name string) *registration {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, known := range r.registrations {
+		if known.name == name {
+			return known
+		}
+	}
+	return nil
+}
+
+// implementing returns the registrations of behaviours that are of a type, or implement it, in the order in which they were made.
+func (r *Registry) implementing(wanted reflect.Type) []*registration {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var fit []*registration
+	for _, known := range r.registrations {
+		if known.behaviour.AssignableTo(wanted) {
+			fit = append(fit, known)
+		}
+	}
+	return fit
+}
+
+// A declaration is what a state says of its type.
+type declaration struct {
+	typed bool   // it has a $type that is a string
+	name  string // that, or else its member type
+}
+
+func declarationOf(state json.RawMessage) declaration {
+	o, _ := parseObject(state)
+	if name, ok := stringOf(o.get("$type")); ok {
+		return declaration{typed: true, name: name}
+	}
+	name, _ := stringOf(o.get("type"))
+	return declaration{name: name}
+}
+
+// of returns the registration that a state belongs to, or nil. $type decides alone; type is a word of other uses as well, so it decides
+// where it names a registration, and else the key does.
+func (r *Registry) of(key string, d declaration) *registration {
+	if known := r.named(d.name); known != nil || d.typed {
+		return known
+	}
+	return r.named(key)
+}

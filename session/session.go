@@ -1,0 +1,188 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// A Session is what the parts of an agent keep of a conversation between runs. It is plain data: encoding/json writes and reads it, alone and
+// in anything else, and so does CBOR. What it holds is described in the documentation of the package.
+//
+// A copy has fields of its own and shares the states, and the behaviours made of them, with the session that it was copied from, as
+// copies of a map do. Only a literal that nobody used yet shares nothing. What is not shared is read from a document: write the session,
+// and read it back.
+//
+// A session can be used by several goroutines at once, though not while its fields are changed, and a literal is not to be copied or written
+// during its first use. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
+// json.Marshaler with a lock of its own.
+type Session struct {
+	// ID is the id of the conversation: threadId, in Python session_id.
+	ID string
+	// RunID is the run that the states are those of: runId. Empty (null) means that they are the thread's own.
+	RunID string
+	// ServiceID is the id of a conversation that a remote service keeps: in .NET conversationId, in Python service_session_id.
+	ServiceID string
+	// Versions are the versions of the states that the store gave, by key: versions. Who saves a session gets those that come next, to be set here.
+	Versions map[string]int64
+
+	contents *contents // nil until a literal is used
+}
+
+// New returns a session without states. It is written as {"threadId":…,"runId":null,"state":{},"versions":{}}, which tells a store that
+// it expects to find none. A literal, Session{ID: id}, is the same.
+func New(id string) Session {
+	return Session{ID: id, contents: newContents()}
+}
+
+// contents is what copies of a session share.
+type contents struct {
+	shape    *shape
+	document object // as it was read
+	was      fields // as they were read
+
+	mu       sync.Mutex
+	states   object // as they were read, but for those that were added, set and removed
+	parts    map[string]*part
+	making   map[string]chan struct{} // behaviours that are being made; closed when that is over
+	declared map[string]declaration   // what states say of their type, once that was looked up
+}
+
+func newContents() *contents {
+	c, err := readContents([]byte(newDocument))
+	if err != nil {
+		panic(err) // unreachable: newDocument is a document
+	}
+	return c
+}
+
+func readContents(text []byte) (*contents, error) {
+	if !json.Valid(text) {
+		return nil, fmt.Errorf("session: %w: invalid JSON: give the whole document", ErrInvalidDocument)
+	}
+	document, ok := parseObject(text)
+	if !ok {
+		return nil, fmt.Errorf("session: %w: it is no object: give the document of one session", ErrInvalidDocument)
+	}
+	sh, err := shapeOf(document)
+	if err != nil {
+		return nil, err
+	}
+	states := object{head: []byte("{"), tail: []byte("}")}
+	if value := document.get(sh.states); value != nil && string(value) != "null" {
+		if states, ok = parseObject(value); !ok {
+			return nil, fmt.Errorf("session: %w: its member %s is no object: give the states by their keys", ErrInvalidDocument, sh.states)
+		}
+	}
+	return &contents{
+		shape:    sh,
+		document: document,
+		was:      sh.read(document),
+		states:   states,
+		parts:    map[string]*part{},
+		making:   map[string]chan struct{}{},
+		declared: map[string]declaration{},
+	}, nil
+}
+
+// firstUse is held where a literal may be used for the first time.
+var firstUse sync.Mutex
+
+func (s *Session) use() *contents {
+	firstUse.Lock()
+	defer firstUse.Unlock()
+	if s.contents == nil {
+		s.contents = newContents()
+	}
+	return s.contents
+}
+
+// UnmarshalJSON reads a session of any shape. Behaviours that the session had stay with its copies.
+func (s *Session) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	c, err := readContents(slices.Clone(text))
+	if err != nil {
+		return err
+	}
+	*s = Session{ID: c.was.id, RunID: c.was.runID, ServiceID: c.was.serviceID, Versions: maps.Clone(c.was.versions), contents: c}
+	return nil
+}
+
+// MarshalJSON writes the session as it was read, byte for byte but for what was changed. json.Marshal, which calls it, removes white space and
+// escapes <, > and & in what it is given; a json.Encoder with SetEscapeHTML(false) only removes white space.
+func (s Session) MarshalJSON() ([]byte, error) {
+	c := s.use() // of the copy, so that a literal stays as it is
+	c.mu.Lock()
+	states, parts := c.states.clone(), maps.Clone(c.parts)
+	c.mu.Unlock()
+
+	document := c.document.clone()
+	touched := len(states.members) > 0 || document.get(c.shape.states) != nil && string(document.get(c.shape.states)) != "null"
+	for key, p := range parts {
+		value, err := p.written(key, states.get(key))
+		if err != nil {
+			return nil, err
+		}
+		states.set(key, value)
+	}
+	if touched {
+		document.set(c.shape.states, states.text())
+	}
+	if err := c.shape.write(&document, c.was, fields{s.ID, s.RunID, s.ServiceID, s.Versions}); err != nil {
+		return nil, err
+	}
+	return document.text(), nil
+}
+
+// Keys returns the keys of the states, in order.
+func (s *Session) Keys() []string {
+	c := s.use()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.states.keys()
+}
+
+// State returns the state with the key as it would be written now, nil when there is none.
+func (s *Session) State(key string) (json.RawMessage, error) {
+	c := s.use()
+	c.mu.Lock()
+	value, p := slices.Clone(c.states.get(key)), c.parts[key]
+	c.mu.Unlock()
+	if p == nil {
+		return value, nil
+	}
+	return p.written(key, value)
+}
+
+// SetState sets the state with the key; a new one comes last. A behaviour that was made of the state before is no longer that of
+// the session: the next use makes one of the new state.
+func (s *Session) SetState(key string, state json.RawMessage) error {
+	if !json.Valid(state) {
+		return fmt.Errorf("session: %w: the text for %q is not JSON: give one JSON value", ErrInvalidState, key)
+	}
+	c := s.use()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states.set(key, slices.Clone(state))
+	c.forget(key)
+	return nil
+}
+
+// RemoveState removes the state with the key, and its behaviour, if there is one.
+func (s *Session) RemoveState(key string) {
+	c := s.use()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states.remove(key)
+	c.forget(key)
+}
+
+func (c *contents) forget(key string) {
+	delete(c.parts, key)
+	delete(c.making, key)
+	delete(c.declared, key)
+}
