@@ -1,0 +1,108 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// A ThreadSnapshot is what a thread looks like to a client: messages, shared state and open interrupts. It may have a private part as well,
+// the state of the agent's session, which no client may see. So encoding/json, and CBOR, write it without that, and without
+// members that are unknown here: what they write may go to a client. To store a snapshot, write it as a StoredThreadSnapshot.
+type ThreadSnapshot struct {
+	Messages     json.RawMessage // messages: an array
+	State        json.RawMessage // state: an object, null, or nil
+	Interrupt    json.RawMessage // interrupt: an array, null, or nil
+	SessionState json.RawMessage // session_state: the states of the session by their keys, null, or nil. Private
+
+	document object // as it was read
+}
+
+// A StoredThreadSnapshot is written whole, as it was read byte for byte but for the fields that were changed.
+type StoredThreadSnapshot struct{ ThreadSnapshot }
+
+// member returns the field for a member of the document, or nil.
+func (t *ThreadSnapshot) member(key string) *json.RawMessage {
+	switch key {
+	case "messages":
+		return &t.Messages
+	case "state":
+		return &t.State
+	case "interrupt":
+		return &t.Interrupt
+	case "session_state":
+		return &t.SessionState
+	default:
+		return nil
+	}
+}
+
+var (
+	clientMembers = []string{"messages", "state", "interrupt"}
+	storedMembers = append(slices.Clone(clientMembers), "session_state")
+)
+
+// UnmarshalJSON reads a snapshot, with its private part if that is there.
+func (t *ThreadSnapshot) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	text = slices.Clone(text)
+	document, ok := object{}, json.Valid(text)
+	if ok {
+		document, ok = parseObject(text)
+	}
+	if ok {
+		_, ok = parseArray(document.get("messages"))
+	}
+	if !ok {
+		return fmt.Errorf("session: %w: it has no array of messages: give an object with messages, state, interrupt", ErrInvalidSnapshot)
+	}
+	*t = ThreadSnapshot{document: document}
+	for _, key := range storedMembers {
+		*t.member(key) = document.get(key)
+	}
+	return nil
+}
+
+// MarshalJSON writes what a client may see.
+func (t ThreadSnapshot) MarshalJSON() ([]byte, error) {
+	document := t.document.clone()
+	document.members = slices.DeleteFunc(document.members, func(m member) bool { return !slices.Contains(clientMembers, m.key) })
+	return t.write(document, clientMembers)
+}
+
+// MarshalJSON writes the snapshot with its private part.
+func (t StoredThreadSnapshot) MarshalJSON() ([]byte, error) {
+	return t.write(t.document.clone(), storedMembers)
+}
+
+func (t *ThreadSnapshot) write(document object, keys []string) ([]byte, error) {
+	if document.head == nil {
+		document = object{head: []byte("{"), tail: []byte("}")}
+		document.set("messages", json.RawMessage("[]"))
+	}
+	for _, key := range keys {
+		value := *t.member(key)
+		switch {
+		case value != nil && !json.Valid(value):
+			return nil, fmt.Errorf("session: %w: its %s is not JSON: give one JSON value", ErrInvalidSnapshot, key)
+		case value != nil:
+			document.set(key, value)
+		case key == "messages":
+			document.set(key, json.RawMessage("[]"))
+		default:
+			document.remove(key)
+		}
+	}
+	return document.text(), nil
+}
+
+// MarshalCBOR writes what a client may see.
+func (t ThreadSnapshot) MarshalCBOR() ([]byte, error) { return marshalCBOR(t) }
+
+// MarshalCBOR writes the snapshot with its private part.
+func (t StoredThreadSnapshot) MarshalCBOR() ([]byte, error) { return marshalCBOR(t) }
+
+// UnmarshalCBOR reads a snapshot, with its private part if that is there.
+func (t *ThreadSnapshot) UnmarshalCBOR(data []byte) error { return unmarshalCBOR(data, t) }
