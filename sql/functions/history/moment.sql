@@ -21,11 +21,16 @@ begin
             if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
                 return null;
             end if;
-            return timestamptz '1970-01-01 00:00:00+00' + milliseconds::double precision * interval '1 millisecond';
+            -- In two parts, so that a double holds each to the microsecond.
+            return timestamptz '1970-01-01 00:00:00+00'
+                + div(milliseconds, 1000)::double precision * interval '1 second'
+                + mod(milliseconds, 1000)::double precision * interval '1 millisecond';
         when 'string' then
             parts := regexp_match(
                 value::text,
-                '^"(\d{4})-(\d{2})-(\d{2})[Tt ]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(\.\d{1,9})?)?(?:[Zz]|([+-])([01]\d):?([0-5]\d))?"$'
+                -- not \d, which takes all digits of Unicode on some servers
+                '^"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(\.[0-9]{1,9})?)?'
+                '(?:[Zz]|([+-])([01][0-9]|2[0-3]):?([0-5][0-9]))?"$'
             );
             if parts is null or parts[1] = '0000' or parts[2]::int not between 1 and 12 then
                 return null;
