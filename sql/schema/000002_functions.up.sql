@@ -4432,6 +4432,10 @@ declare
     most_rows constant int := 1000;
     run       agui.run := agui.find_run(thread_id, run_id, scope);
     from_seq  bigint;
+    to_seq    bigint := 9223372036854775807;
+    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
+    -- as the page needs them, in place of all of the thread to sort them.
+    unlimited constant bigint := null;
     event     record;
     span      agui.event_span;
 
@@ -4462,6 +4466,7 @@ declare
     open_rows    int[] := '{}';  -- the groups that may still grow
     still_open   int[];
     is_piece     boolean;
+    piece        text;           -- the inside of the JSON string that the event at hand brings; null: it stands alone
     is_step      boolean;
     joined       int;            -- the row that the event at hand belongs to
     item         int;
@@ -4485,6 +4490,10 @@ begin
             message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
     end if;
     from_seq := greatest(coalesce(after_seq, 0) + 1, case when since is not null then agui.first_seq_since(run.thread_key, since) end);
+    if run_id is not null then
+        from_seq := greatest(from_seq, run.first_seq);
+        to_seq := coalesce(run.last_seq, to_seq);
+    end if;
 
     for event in
         select
@@ -4514,9 +4523,10 @@ begin
                     ),
                     1
                 )
+                and stored.first_seq <= to_seq
                 and (history.run_id is null or stored.run_no = run.run_no)
             order by stored.first_seq
-            offset 0  -- so that a batch is guarded once, not for each function that reads it
+            limit unlimited  -- and a batch is guarded once, not for each function that reads it
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -4569,11 +4579,12 @@ begin
                 'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK'
             );
         span := case when event.says_count then agui.read_span(event.payload) end;
+        piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
         -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
 
         joined := null;
-        if is_piece and left(event.piece, 1) = '"' and span.event_count is null then
+        if piece is not null then
             foreach item in array open_rows loop
                 if row_runs[item] = event.run_no
                     and row_types[item] = event.type
@@ -4593,7 +4604,7 @@ begin
                     exit;
                 end if;
             end loop;
-            if sizes[joined] + octet_length(event.piece) - 2 > max_bytes or event.recorded_at - latest[joined] > max_idle then
+            if sizes[joined] + octet_length(piece) > max_bytes or event.recorded_at - latest[joined] > max_idle then
                 open_rows := array_remove(open_rows, joined);
                 joined := null;
             end if;
@@ -4641,7 +4652,7 @@ begin
             row_begun[joined] := span.created_at;
             row_ended[joined] := span.completed_at;
             by_content[joined] := event.by_content;
-            if is_piece and left(event.piece, 1) = '"' and span.event_count is null then
+            if piece is not null then
                 open_rows := array_append(open_rows, joined);
                 ids[joined] := event.id;
                 owners[joined] := event.owner;
@@ -4656,11 +4667,11 @@ begin
         members := array_append(members, joined);
         seqs := array_append(seqs, event.seq);
         times := array_append(times, event.recorded_at);
-        pieces := array_append(pieces, case when is_piece then substr(event.piece, 2, length(event.piece) - 2) end);
+        pieces := array_append(pieces, piece);
         if coalesce(max_bytes::text, max_idle::text) is not null then
-            sizes[joined] := sizes[joined] + octet_length(event.piece) - 2;
+            sizes[joined] := sizes[joined] + octet_length(piece);
             latest[joined] := event.recorded_at;
-        elsif is_piece and joined = any (open_rows) and event.metadata is null and not event.by_content and event.type not like '%\_CHUNK' then
+        elsif piece is not null and event.metadata is null and not event.by_content and event.type not like '%\_CHUNK' then
             last_run := event.run_no;
             last_type := event.type;
             last_id := event.id;
@@ -4892,11 +4903,16 @@ begin
             if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
                 return null;
             end if;
-            return timestamptz '1970-01-01 00:00:00+00' + milliseconds::double precision * interval '1 millisecond';
+            -- In two parts, so that a double holds each to the microsecond.
+            return timestamptz '1970-01-01 00:00:00+00'
+                + div(milliseconds, 1000)::double precision * interval '1 second'
+                + mod(milliseconds, 1000)::double precision * interval '1 millisecond';
         when 'string' then
             parts := regexp_match(
                 value::text,
-                '^"(\d{4})-(\d{2})-(\d{2})[Tt ]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(\.\d{1,9})?)?(?:[Zz]|([+-])([01]\d):?([0-5]\d))?"$'
+                -- not \d, which takes all digits of Unicode on some servers
+                '^"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(\.[0-9]{1,9})?)?'
+                '(?:[Zz]|([+-])([01][0-9]|2[0-3]):?([0-5][0-9]))?"$'
             );
             if parts is null or parts[1] = '0000' or parts[2]::int not between 1 and 12 then
                 return null;
