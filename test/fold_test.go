@@ -195,10 +195,10 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 }
 
 // shrink removes events from a failing stream as long as it fails, in stretches first, then one by one.
-func shrink(stream []json.RawMessage, fails func([]json.RawMessage) bool) []json.RawMessage {
+func shrink[E any](stream []E, fails func([]E) bool) []E {
 	for stretch := len(stream) / 2; stretch > 0; stretch /= 2 {
 		for at := 0; at+stretch <= len(stream) && len(stream) > stretch; {
-			shorter := append(append([]json.RawMessage{}, stream[:at]...), stream[at+stretch:]...)
+			shorter := append(append([]E{}, stream[:at]...), stream[at+stretch:]...)
 			if fails(shorter) {
 				stream = shorter
 			} else {
