@@ -35,3 +35,19 @@ func (a *age) String() string {
 }
 
 func (a *age) Type() string { return "time" }
+
+// pointInTime reads the text of a flag that takes how long ago, or a time. Zero when it is empty.
+func pointInTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	var ago age
+	if ago.Set(text) == nil {
+		return now.Add(-time.Duration(ago)), nil
+	}
+	point, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return point, fmt.Errorf("%s %s: give how long ago, as in 24h or 7d, or a time, as in %s", flag, text, now.UTC().Format(time.RFC3339))
+	}
+	return point, nil
+}

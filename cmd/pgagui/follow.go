@@ -82,18 +82,23 @@ func (p *program) follow(ctx context.Context, threadID string, options pgagui.Fo
 	return nil
 }
 
-// followedJSON is an event with what the log knows of it. The payload stays as it is, white space and all.
+// followedJSON is an event with what the log knows of it.
 func followedJSON(event pgagui.Event) ([]byte, error) {
-	known, err := json.Marshal(struct {
+	return withPayload(struct {
 		Seq        int64     `json:"seq,omitempty"`
 		RunID      string    `json:"runId"`
 		Type       string    `json:"type"`
 		RecordedAt time.Time `json:"recordedAt,omitzero"`
-	}{event.Seq, event.RunID, event.Type, event.RecordedAt})
+	}{event.Seq, event.RunID, event.Type, event.RecordedAt}, event.Payload)
+}
+
+// withPayload writes a struct as JSON and the payload as its last member, which stays as it is, white space and all.
+func withPayload(known any, payload []byte) ([]byte, error) {
+	text, err := json.Marshal(known)
 	if err != nil {
 		return nil, err
 	}
-	text := append(known[:len(known)-1], `,"payload":`...)
-	text = append(text, event.Payload...)
+	text = append(text[:len(text)-1], `,"payload":`...)
+	text = append(text, payload...)
 	return append(text, '}'), nil
 }

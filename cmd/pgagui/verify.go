@@ -71,16 +71,9 @@ func chooseThreads(options *jobs.VerifyOptions, sample, since string, now time.T
 		}
 		options.SampleThreads = int(threads)
 	}
-	if since != "" {
-		var ago age
-		var err error
-		if ago.Set(since) == nil {
-			options.Since = now.Add(-time.Duration(ago))
-		} else if options.Since, err = time.Parse(time.RFC3339, since); err != nil {
-			return fmt.Errorf("--since %s: give how long ago, as in 24h or 7d, or a time, as in %s", since, now.UTC().Format(time.RFC3339))
-		}
-	}
-	return nil
+	var err error
+	options.Since, err = pointInTime("--since", since, now)
+	return err
 }
 
 type verified struct {
