@@ -86,7 +86,7 @@ func (q *Queries) EraseThread(ctx context.Context, arg EraseThreadParams) (Erase
 const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
-    (thread).last_event_at::timestamptz as last_event_at, (thread).events::bigint as events
+    (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
 from agui.threads_without_news($1::interval, $2::text, $3::uuid) as thread
 limit $4::int
 `
@@ -99,11 +99,11 @@ type ThreadsWithoutNewsParams struct {
 }
 
 type ThreadsWithoutNewsRow struct {
-	ThreadKey   pgtype.UUID
-	Scope       string
-	ThreadID    string
-	LastEventAt time.Time
-	Events      int64
+	ThreadKey  pgtype.UUID
+	Scope      string
+	ThreadID   string
+	LastNewsAt time.Time
+	Events     int64
 }
 
 func (q *Queries) ThreadsWithoutNews(ctx context.Context, arg ThreadsWithoutNewsParams) ([]ThreadsWithoutNewsRow, error) {
@@ -124,7 +124,7 @@ func (q *Queries) ThreadsWithoutNews(ctx context.Context, arg ThreadsWithoutNews
 			&i.ThreadKey,
 			&i.Scope,
 			&i.ThreadID,
-			&i.LastEventAt,
+			&i.LastNewsAt,
 			&i.Events,
 		); err != nil {
 			return nil, err

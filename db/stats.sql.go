@@ -47,7 +47,7 @@ const Stats = `-- name: Stats :one
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
     repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
-    erased_threads::bigint
+    session_disk_bytes::bigint, erased_threads::bigint
 from agui.stats
 `
 
@@ -63,6 +63,7 @@ type StatsRow struct {
 	LogDiskBytes      int64
 	SnapshotDiskBytes int64
 	TreeDiskBytes     int64
+	SessionDiskBytes  int64
 	ErasedThreads     int64
 }
 
@@ -81,6 +82,7 @@ func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
 		&i.LogDiskBytes,
 		&i.SnapshotDiskBytes,
 		&i.TreeDiskBytes,
+		&i.SessionDiskBytes,
 		&i.ErasedThreads,
 	)
 	return i, err

@@ -15,7 +15,7 @@ import (
 
 // EraseOptions say which threads Erase removes.
 type EraseOptions struct {
-	// OlderThan is how long ago the last event of a thread must have been appended. It must be more than 0.
+	// OlderThan is for how long nothing must have been appended to a thread or saved in it. It must be more than 0.
 	OlderThan time.Duration
 	// Scope is the one whose threads are removed; nil: those of all scopes.
 	Scope *string
@@ -33,10 +33,11 @@ type EraseOptions struct {
 
 // ErasedThread is a thread that Erase removed.
 type ErasedThread struct {
-	Scope       string    `json:"scope"`
-	ThreadID    string    `json:"threadId"`
-	LastEventAt time.Time `json:"lastEventAt"`
-	Events      int64     `json:"events"`
+	Scope    string `json:"scope"`
+	ThreadID string `json:"threadId"`
+	// LastNewsAt is when something was appended to it, or saved in it, last.
+	LastNewsAt time.Time `json:"lastNewsAt"`
+	Events     int64     `json:"events"`
 }
 
 // Erased says what Erase did.
@@ -56,7 +57,7 @@ func (e Erased) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("threads", e.Threads), slog.Int64("events", e.Events), slog.String("stopped", string(e.Stopped)))
 }
 
-// Erase removes the threads that have had no event for a time, for good, a transaction each: a thread is there as a whole or not at all.
+// Erase removes the threads that have had no news for a time, for good, a transaction each: a thread is there as a whole or not at all.
 // What stays of each is a row in agui.erasure. It takes the rights of agui_maintainer. See also pgagui.Store.Erase, for a single thread.
 func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done Erased, err error) {
 	begin := time.Now()
@@ -84,7 +85,7 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
 				return done, nil
 			}
-			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastEventAt: thread.LastEventAt, Events: thread.Events}
+			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastNewsAt: thread.LastNewsAt, Events: thread.Events}
 			if !options.DryRun {
 				_, err := queries.EraseThread(ctx, db.EraseThreadParams{
 					ThreadKey: thread.ThreadKey, Reason: reason, OlderThan: &options.OlderThan,

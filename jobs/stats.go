@@ -23,6 +23,7 @@ type Stats struct {
 	LogDiskBytes      int64 `json:"logDiskBytes"`
 	SnapshotDiskBytes int64 `json:"snapshotDiskBytes"`
 	TreeDiskBytes     int64 `json:"treeDiskBytes"`
+	SessionDiskBytes  int64 `json:"sessionDiskBytes"`
 	// ErasedThreads are those that are not allowed again.
 	ErasedThreads int64 `json:"erasedThreads"`
 
@@ -48,7 +49,8 @@ func ReadStats(ctx context.Context, pool db.DBTX) (Stats, error) {
 		Threads: stats.Threads, Runs: stats.Runs, RunningRuns: stats.RunningRuns, FinishedRuns: stats.FinishedRuns,
 		FailedRuns: stats.FailedRuns, Events: stats.Events, RepackedRuns: stats.RepackedRuns,
 		CompactedLogBytes: stats.CompactedLogBytes, LogDiskBytes: stats.LogDiskBytes,
-		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, ErasedThreads: stats.ErasedThreads,
+		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, SessionDiskBytes: stats.SessionDiskBytes,
+		ErasedThreads: stats.ErasedThreads,
 		RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns,
 		CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
 	}, err

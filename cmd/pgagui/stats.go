@@ -53,6 +53,7 @@ func (p *program) stats(ctx context.Context) error {
 		{"log on disk", fmt.Sprintf("%s, %s repacked", bytesText(stats.LogDiskBytes), countText(stats.RepackedRuns, "run"))},
 		{"snapshots on disk", bytesText(stats.SnapshotDiskBytes)},
 		{"threads and runs on disk", bytesText(stats.TreeDiskBytes)},
+		{"session state on disk", bytesText(stats.SessionDiskBytes)},
 		{"to compact", waiting(stats.RunsToCompact, stats.CompactionLag)},
 		{"to repack", waiting(stats.RunsToRepack, stats.RepackLag)},
 		{"in progress", running},

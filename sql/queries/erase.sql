@@ -8,7 +8,7 @@ select agui.allow(@thread_id::text, @scope::text)::boolean as was_refused;
 -- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
-    (thread).last_event_at::timestamptz as last_event_at, (thread).events::bigint as events
+    (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
 from agui.threads_without_news(@older_than::interval, sqlc.narg(scope)::text, sqlc.narg(after)::uuid) as thread
 limit @page::int;
 

@@ -2,7 +2,7 @@
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
     repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
-    erased_threads::bigint
+    session_disk_bytes::bigint, erased_threads::bigint
 from agui.stats;
 
 -- name: Lag :one

@@ -1,4 +1,4 @@
-drop table agui.erasure, agui.snapshot, agui.message, agui.batch, agui.run, agui.thread;
+drop table agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.batch, agui.run, agui.thread;
 
 -- The schema goes with the last thing in it: migration tools may keep their version table there.
 do $$

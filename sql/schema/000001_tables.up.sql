@@ -8,7 +8,12 @@
 --   erasure   what was erased for good: which thread, when, by whom.
 --
 -- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
--- made again from them.
+-- made again from them. Beside the events, what the parts of an agent keep of a conversation:
+--
+--   session_state  a JSON document per thread, run and key, verbatim, in its last versions; read along the lineage of a run.
+--   session_key    the keys of a thread: it numbers their versions.
+--   checkpoint     states of workflow engines, each after its parent.
+--
 -- Everything lives in the schema agui; the functions come with the next migration.
 
 do $$
@@ -48,7 +53,7 @@ comment on column agui.thread.thread_key is
 comment on column agui.thread.scope is
     'The tenant or user that the thread belongs to; '''' when scopes are not used. A name, not a protection: that takes row-level security.';
 comment on column agui.thread.thread_id is 'threadId of the protocol, unique in its scope.';
-comment on column agui.thread.created_at is 'When the first event was appended.';
+comment on column agui.thread.created_at is 'When the first event was appended, or session state or a checkpoint saved.';
 
 create index thread_by_id on agui.thread (thread_id);
 
@@ -172,6 +177,71 @@ comment on column agui.snapshot.interrupts is 'The interrupts that wait for an a
 comment on column agui.snapshot.lanes is
     'Chunk streams (TEXT_MESSAGE_CHUNK, …) that are open at through_seq, so that the fold can go on between two chunks; null: none.';
 
+create table agui.session_key (
+    thread_key   uuid not null references agui.thread,
+    key          text not null,
+    last_version bigint not null,
+    saved_at     timestamptz not null,
+    primary key (thread_key, key)
+);
+
+comment on table agui.session_key is
+    'A key that session state of a thread is kept under. Whoever saves its next version holds this row, so versions are numbered without gaps, in commit order.';
+comment on column agui.session_key.key is 'The name that a part of the agent gave to what it keeps, for instance memory.';
+comment on column agui.session_key.last_version is 'Number of the version saved last, at whatever run. No number is given twice, also when the version itself has gone.';
+comment on column agui.session_key.saved_at is 'When that was.';
+
+create table agui.session_state (
+    thread_key    uuid not null,
+    run_no        int not null,
+    key           text not null,
+    version       bigint not null,
+    after_version bigint,
+    document      json,
+    saved_at      timestamptz not null default clock_timestamp(),
+    primary key (thread_key, key, run_no, version),
+    unique (thread_key, key, version),
+    foreign key (thread_key, key) references agui.session_key
+);
+
+comment on table agui.session_state is
+    'What a part of the agent keeps of a conversation beside the events: a document per thread, run and key, in its last versions. A run has what was saved '
+    'nearest to it on its lineage.';
+comment on column agui.session_state.run_no is
+    'The run that it was saved at; 0: none, it is the thread''s own. No foreign key, for there is no run 0; agui.verify looks after it.';
+comment on column agui.session_state.key is 'session_key.key.';
+comment on column agui.session_state.version is 'Numbers the documents of a key in its thread 1, 2, 3, …, whatever run they were saved at.';
+comment on column agui.session_state.after_version is
+    'The version that its writer had read, 0: none; tells the repeat of a call whose answer was lost. null: the writer saved whatever was there.';
+comment on column agui.session_state.document is
+    'The document, byte for byte; null: from this run on there is none, whatever runs before it have.';
+comment on column agui.session_state.saved_at is 'When it was saved.';
+
+create table agui.checkpoint (
+    thread_key    uuid not null references agui.thread,
+    checkpoint_no bigint not null,
+    namespace     text not null,
+    checkpoint_id text not null,
+    parent_no     bigint,
+    document      json not null,
+    saved_at      timestamptz not null default clock_timestamp(),
+    primary key (thread_key, checkpoint_no),
+    unique (thread_key, namespace, checkpoint_id),
+    foreign key (thread_key, parent_no) references agui.checkpoint,
+    constraint checkpoint_parent_is_older check (parent_no < checkpoint_no)
+);
+
+create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
+
+comment on table agui.checkpoint is 'The state of a workflow engine at some point of a conversation; from its parents it went on to there.';
+comment on column agui.checkpoint.checkpoint_no is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. A parent has a smaller number than its children.';
+comment on column agui.checkpoint.namespace is 'Keeps the checkpoints of several workflows of a thread apart; '''' unless given.';
+comment on column agui.checkpoint.checkpoint_id is 'The engine''s name for it, unique in its namespace.';
+comment on column agui.checkpoint.parent_no is 'The checkpoint that it goes on from, of the same namespace; null: a root.';
+comment on column agui.checkpoint.document is 'The checkpoint, byte for byte.';
+comment on column agui.checkpoint.saved_at is 'When it was saved.';
+comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
+
 create table agui.erasure (
     thread_key uuid not null,
     erased_at  timestamptz not null default clock_timestamp(),
@@ -206,6 +276,8 @@ begin
         alter table agui.batch alter column earlier_us set compression lz4;
         alter table agui.message alter column body set compression lz4;
         alter table agui.snapshot alter column state set compression lz4;
+        alter table agui.session_state alter column document set compression lz4;
+        alter table agui.checkpoint alter column document set compression lz4;
     end if;
 end
 $$;

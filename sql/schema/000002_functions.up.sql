@@ -83,16 +83,30 @@ comment on type agui.carried_fold is
     'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
     'log_bytes: stored bytes of log on the lineage since that run.';
 
+-- sql/types/checkpoint_row.sql
+create type agui.checkpoint_row as (
+    checkpoint_no bigint,
+    namespace     text,
+    checkpoint_id text,
+    parent_id     text,
+    saved_at      timestamptz,
+    document      json
+);
+
+comment on type agui.checkpoint_row is
+    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it goes on from (null: none); when it was saved; '
+    'and its very bytes.';
+
 -- sql/types/erasable.sql
 create type agui.erasable as (
     thread_key  uuid,
     scope       text,
     thread_id   text,
-    last_event_at timestamptz,
+    last_news_at timestamptz,
     events      bigint
 );
 
-comment on type agui.erasable is 'A thread that could be erased: its key, scope and id, when its last event was appended, and how many it has.';
+comment on type agui.erasable is 'A thread that could be erased: its key, scope and id, when something was appended to it or saved in it last, and how many events it has.';
 
 -- sql/types/event_row.sql
 create type agui.event_row as (
@@ -304,6 +318,32 @@ create type agui.run_status as (
 comment on type agui.run_status is
     'A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
     'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
+
+-- sql/types/session_document.sql
+create type agui.session_document as (
+    key      text,
+    run_id   text,
+    version  bigint,
+    saved_at timestamptz,
+    document json
+);
+
+comment on type agui.session_document is
+    'Session state under a key: the run that it was saved at (null: none, it is the thread''s own), its version, when it was saved, and its very bytes. '
+    'A null document says that it was removed.';
+
+-- sql/types/session_given.sql
+create type agui.session_given as (
+    subject   text,
+    thread_id text,
+    run_id    text,
+    state     json,
+    versions  json
+);
+
+comment on type agui.session_given is
+    'A session as it was given to agui.save_sessions: how errors call it, its thread, its run (null: none), and the objects with its documents and with '
+    'the versions that its writer had read (null: not given).';
 
 -- sql/types/session_message.sql
 create type agui.session_message as (
@@ -982,28 +1022,28 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    kept agui.thread;
 begin
-    insert into agui.thread (thread_key, scope, thread_id)
-    values (keep_thread.thread_key, keep_thread.scope, keep_thread.thread_id)
-    on conflict do nothing;
-    if not found then
-        perform
-        from agui.thread as thread
-        where thread.thread_key = keep_thread.thread_key
-            and thread.scope = keep_thread.scope
-            and thread.thread_id = keep_thread.thread_id;
-        if not found then
-            raise exception using
-                errcode = 'AG012',
-                message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-                hint = 'Two ids with the same 128-bit hash: choose another thread id.';
-        end if;
+    -- Twice around where the row is not there yet; more often only where it is erased and made again at the same time.
+    loop
+        select * into kept from agui.thread as thread where thread.thread_key = keep_thread.thread_key for key share;
+        exit when found;
+        insert into agui.thread (thread_key, scope, thread_id)
+        values (keep_thread.thread_key, keep_thread.scope, keep_thread.thread_id)
+        on conflict do nothing;
+    end loop;
+    if kept.scope <> scope or kept.thread_id <> thread_id then
+        raise exception using
+            errcode = 'AG012',
+            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
+            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
     end if;
 end
 $$;
 
 comment on function agui.keep_thread(uuid, text, text) is
-    'Makes the thread''s row when its first run begins, and refuses (AG012) a key that stands for another thread.';
+    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (AG012) a key that stands for another thread.';
 
 revoke execute on function agui.keep_thread(uuid, text, text) from public;
 
@@ -1235,6 +1275,264 @@ comment on function agui.thread_lock(uuid) is
     'The transaction-level advisory lock that whoever writes to a thread''s log takes first.';
 
 revoke execute on function agui.thread_lock(uuid) from public;
+
+-- sql/functions/checkpoint/checkpoint_lineage.sql
+create or replace function agui.checkpoint_lineage(
+    thread_id     text,
+    checkpoint_id text default null,
+    namespace     text default '',
+    scope         text default ''
+)
+returns setof agui.checkpoint_row
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf agui.checkpoint := agui.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+begin
+    return query
+    with recursive ancestor as (
+        select leaf.*
+        where leaf.checkpoint_no is not null
+        union all
+        select parent.*
+        from ancestor
+        join agui.checkpoint as parent
+            on parent.thread_key = ancestor.thread_key
+                and parent.checkpoint_no = ancestor.parent_no
+                and parent.checkpoint_no < ancestor.checkpoint_no
+    )
+    select
+        ancestor.checkpoint_no, ancestor.namespace, ancestor.checkpoint_id,
+        lag(ancestor.checkpoint_id) over (order by ancestor.checkpoint_no),
+        ancestor.saved_at, ancestor.document
+    from ancestor
+    order by ancestor.checkpoint_no;
+end
+$$;
+
+comment on function agui.checkpoint_lineage(text, text, text, text) is
+    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. AG019: unknown checkpoint (when one is named).';
+
+revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
+
+-- sql/functions/checkpoint/checkpoints.sql
+create or replace function agui.checkpoints(thread_id text, namespace text default null, scope text default '')
+returns setof agui.checkpoint_row
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
+    from agui.checkpoint as checkpoint
+    left join agui.checkpoint as parent
+        on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+        and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
+    order by checkpoint.checkpoint_no;
+end
+$$;
+
+comment on function agui.checkpoints(text, text, text) is
+    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their children. No row for a thread without any.';
+
+revoke execute on function agui.checkpoints(text, text, text) from public;
+
+-- sql/functions/checkpoint/find_checkpoint.sql
+create or replace function agui.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
+returns agui.checkpoint
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key   uuid := agui.thread_key(scope, thread_id);
+    found_checkpoint agui.checkpoint;
+begin
+    if checkpoint_id is null then
+        select * into found_checkpoint
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = key and checkpoint.namespace = find_checkpoint.namespace
+        order by checkpoint.checkpoint_no desc
+        limit 1;
+        return found_checkpoint;
+    end if;
+    select * into found_checkpoint
+    from agui.checkpoint as checkpoint
+    where checkpoint.thread_key = key
+        and checkpoint.namespace = find_checkpoint.namespace
+        and checkpoint.checkpoint_id = find_checkpoint.checkpoint_id;
+    if not found then
+        raise exception using
+            errcode = 'AG019',
+            message = format('checkpoint "%s" of thread "%s"%s is unknown', checkpoint_id, thread_id, ', namespace "' || nullif(namespace, '') || '",'),
+            hint = format('select * from agui.checkpoints(%L%s) shows those that there are.', thread_id,
+                case when scope <> '' then format(', scope => %L', scope) else '' end);
+    end if;
+    return found_checkpoint;
+end
+$$;
+
+comment on function agui.find_checkpoint(text, text, text, text) is
+    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. AG019: unknown checkpoint.';
+
+revoke execute on function agui.find_checkpoint(text, text, text, text) from public;
+
+-- sql/functions/checkpoint/load_checkpoint.sql
+create or replace function agui.load_checkpoint(
+    thread_id     text,
+    checkpoint_id text default null,
+    namespace     text default '',
+    scope         text default ''
+)
+returns setof agui.checkpoint_row
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    checkpoint agui.checkpoint := agui.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+begin
+    if checkpoint.checkpoint_no is not null then
+        return next agui.show_checkpoint(checkpoint);
+    end if;
+end
+$$;
+
+comment on function agui.load_checkpoint(text, text, text, text) is
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. AG019: unknown checkpoint (when one is named).';
+
+revoke execute on function agui.load_checkpoint(text, text, text, text) from public;
+
+-- sql/functions/checkpoint/save_checkpoint.sql
+create or replace function agui.save_checkpoint(
+    thread_id     text,
+    checkpoint_id text,
+    document      json,
+    parent_id     text default null,
+    namespace     text default '',
+    scope         text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes constant int := 64 * 1024 * 1024;
+    max_depth constant int := 1000;
+    subject   text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+    key       uuid;
+    existing  agui.checkpoint;
+    parent    agui.checkpoint;
+    new_no    bigint;
+begin
+    if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: a checkpoint needs an id that is not empty, a document, and a namespace that is not null', subject);
+    end if;
+    if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: checkpoint id and namespace may be 1,024 bytes long at most', subject);
+    end if;
+    if octet_length(document::text) > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
+    end if;
+    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
+    end if;
+    key := agui.open_thread(thread_id, scope);
+
+    -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
+    loop
+        select * into existing
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = key
+            and checkpoint.namespace = save_checkpoint.namespace
+            and checkpoint.checkpoint_id = save_checkpoint.checkpoint_id;
+        if parent_id is not null then
+            select * into parent
+            from agui.checkpoint as checkpoint
+            where checkpoint.thread_key = key
+                and checkpoint.namespace = save_checkpoint.namespace
+                and checkpoint.checkpoint_id = save_checkpoint.parent_id;
+            if not found then
+                raise exception using
+                    errcode = 'AG003',
+                    message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
+                    hint = 'Save the parent first.';
+            end if;
+        end if;
+        if existing.checkpoint_no is not null then
+            if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
+                raise exception using
+                    errcode = 'AG007',
+                    message = format('%s was saved before with another document or parent', subject),
+                    hint = 'A checkpoint does not change. What is new needs an id of its own.';
+            end if;
+            return existing.checkpoint_no;
+        end if;
+
+        select coalesce(max(checkpoint.checkpoint_no), 0) + 1 into new_no
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = key;
+        insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
+        values (key, new_no, namespace, checkpoint_id, parent.checkpoint_no, document)
+        on conflict do nothing;
+        if found then
+            return new_no;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.save_checkpoint(text, text, json, text, text, text) is
+    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a thread are numbered 1, 2, 3, … in commit order. parent_id names '
+    'the one that it goes on from, in the same namespace. The same checkpoint again gives the same answer. The thread need not have runs. Errors: AG003 unknown '
+    'parent, AG007 the id has another document or parent, AG008 no id or no document, AG011 over a limit, AG014 the thread was erased.';
+
+revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
+
+-- sql/functions/checkpoint/show_checkpoint.sql
+create or replace function agui.show_checkpoint(checkpoint agui.checkpoint)
+returns agui.checkpoint_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        checkpoint.checkpoint_no,
+        checkpoint.namespace,
+        checkpoint.checkpoint_id,
+        (
+            select parent.checkpoint_id
+            from agui.checkpoint as parent
+            where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+        ),
+        checkpoint.saved_at,
+        checkpoint.document
+$$;
+
+comment on function agui.show_checkpoint(agui.checkpoint) is 'A checkpoint as it is shown: with the id of its parent.';
+
+revoke execute on function agui.show_checkpoint(agui.checkpoint) from public;
 
 -- sql/functions/compact/compact_chunks.sql
 -- Follows the open streams of chunks as agui.fold_events does, for well-formed events.
@@ -2225,8 +2523,8 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread for good: its log, runs and snapshots, all or nothing. What is left is a row in agui.erasure, which is returned; while '
-    'it stands, appends to the thread fail with AG014 (agui.allow lifts that). AG001: unknown thread. Takes the rights of agui_maintainer. '
+    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What is left is a row in agui.erasure, which is returned; while '
+    'it stands, appends to the thread, and whatever saves something in it, fail with AG014 (agui.allow lifts that). AG001: unknown thread. Takes the rights of agui_maintainer. '
     'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -2269,7 +2567,7 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, text, int, interval) is
-    'Erases (agui.erase) the threads, of one scope or (null) of all, whose last event was appended longer ago than older_than. Commits thread by '
+    'Erases (agui.erase) the threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
     'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, text, int, interval) from public;
@@ -2282,23 +2580,16 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased    agui.thread;
-    log_end   record;
-    erasure   agui.erasure;
+    erased  agui.thread;
+    erasure agui.erasure;
 begin
-    -- No append and no compaction of the thread goes on meanwhile.
+    -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     perform pg_advisory_xact_lock(agui.thread_lock(thread_key));
     select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     if not found then
         return null;
     end if;
-    select batch.first_seq + batch.n - 1 as seq, batch.recorded_at
-    into log_end
-    from agui.batch as batch
-    where batch.thread_key = erased.thread_key
-    order by batch.first_seq desc
-    limit 1;
-    if log_end.recorded_at > now() - older_than then
+    if agui.last_news(thread_key) > now() - older_than then
         return null;
     end if;
 
@@ -2306,11 +2597,20 @@ begin
     select
         erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
-        coalesce(log_end.seq, 0)
+        coalesce((
+            select batch.first_seq + batch.n - 1
+            from agui.batch as batch
+            where batch.thread_key = erased.thread_key
+            order by batch.first_seq desc
+            limit 1
+        ), 0)
     returning * into erasure;
 
     delete from agui.snapshot as snapshot where snapshot.thread_key = erased.thread_key;
     delete from agui.message as message where message.thread_key = erased.thread_key;
+    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
+    delete from agui.session_state as state where state.thread_key = erased.thread_key;
+    delete from agui.session_key as known where known.thread_key = erased.thread_key;
     perform agui.log_change(true);
     delete from agui.batch as batch where batch.thread_key = erased.thread_key;
     delete from agui.run as run where run.thread_key = erased.thread_key;
@@ -2321,10 +2621,43 @@ end
 $$;
 
 comment on function agui.erase_thread(uuid, text, interval) is
-    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when its '
-    'last event was appended less than older_than ago.';
+    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
+    'something was appended to it or saved in it less than older_than ago.';
 
 revoke execute on function agui.erase_thread(uuid, text, interval) from public;
+
+-- sql/functions/erase/last_news.sql
+create or replace function agui.last_news(thread_key uuid)
+returns timestamptz
+language sql
+stable
+parallel safe
+return greatest(
+    (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = last_news.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ),
+    (
+        select max(known.saved_at)
+        from agui.session_key as known
+        where known.thread_key = last_news.thread_key
+    ),
+    (
+        select checkpoint.saved_at
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = last_news.thread_key
+        order by checkpoint.checkpoint_no desc
+        limit 1
+    )
+);
+
+comment on function agui.last_news(uuid) is
+    'When something was appended to a thread, or session state or a checkpoint saved in it, last; null: never.';
+
+revoke execute on function agui.last_news(uuid) from public;
 
 -- sql/functions/erase/refuse_erased.sql
 create or replace function agui.refuse_erased(thread_key uuid, subject text)
@@ -2362,25 +2695,26 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select thread.thread_key, thread.scope, thread.thread_id, latest.recorded_at, latest.last_seq
+    select thread.thread_key, thread.scope, thread.thread_id, news.news_at, coalesce(latest.last_seq, 0)
     from agui.thread as thread
-    cross join lateral (
-        select batch.recorded_at, batch.first_seq + batch.n - 1 as last_seq
+    cross join lateral (select agui.last_news(thread.thread_key)) as news (news_at)
+    left join lateral (
+        select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
         where batch.thread_key = thread.thread_key
         order by batch.first_seq desc
         limit 1
-    ) as latest
+    ) as latest on true
     where thread.created_at < now() - older_than
-        and latest.recorded_at < now() - older_than
+        and news.news_at < now() - older_than
         and (threads_without_news.scope is null or thread.scope = threads_without_news.scope)
         and (threads_without_news.after is null or thread.thread_key > threads_without_news.after)
     order by thread.thread_key
 $$;
 
 comment on function agui.threads_without_news(interval, text, uuid) is
-    'The threads, of one scope or (null) of all, whose last event was appended longer ago than older_than, in the order of their keys, behind '
-    'the key after. What agui.erase_older erases.';
+    'The threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than, in the order of their keys, '
+    'behind the key after. What agui.erase_older erases.';
 
 revoke execute on function agui.threads_without_news(interval, text, uuid) from public;
 
@@ -5674,6 +6008,59 @@ comment on function agui.json_member_set(text, text, text) is
 
 revoke execute on function agui.json_member_set(text, text, text) from public;
 
+-- sql/functions/json/json_members.sql
+-- json_each gives members byte for byte, but fails where a string holds \u0000 or a lone surrogate. So it is given the text with escapes that it does
+-- not look into, from which every byte comes back (agui.json_guard unites spellings of the same string):
+--
+--     \uXXXX  ->  \\uXXXX          \\  ->  \\x
+--
+-- A backslash always begins an escape in JSON, so pairs of them are found from the left; \x is no escape of JSON, so it can stand in for them meanwhile.
+create or replace function agui.json_members(document json)
+returns table (name text, value json)
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    plain  constant text := document;
+    opaque text;
+begin
+    if strpos(plain, '\') = 0 then
+        return query
+        select member.key, member.value
+        from (
+            select each.key, each.value, each.place, row_number() over (partition by each.key order by each.place desc) as nth_last
+            from json_each(document) with ordinality as each (key, value, place)
+        ) as member
+        where member.nth_last = 1
+        order by member.place;
+        return;
+    end if;
+
+    opaque := replace(replace(replace(plain, '\\', '\x'), '\u', '\\u'), '\x', '\\x');
+    return query
+    select member.name, replace(replace(member.value::text, '\\u', '\u'), '\\x', '\\')::json
+    from (
+        select named.name, named.value, named.place,
+            row_number() over (partition by named.name order by named.place desc) as nth_last
+        from (
+            select agui.json_text(replace(replace(to_json(each.key)::text, '\\u', '\u'), '\\x', '\\')) as name, each.value, each.place
+            from json_each(opaque::json) with ordinality as each (key, value, place)
+        ) as named
+    ) as member
+    where member.nth_last = 1
+    order by member.place;
+end
+$$;
+
+comment on function agui.json_members(json) is
+    'The members of a JSON object in order, with values byte for byte, whatever strings they hold. Of a name that stands several times the last one counts. '
+    'Null stands for a name that text cannot hold: one with \u0000 or half a surrogate pair.';
+
+revoke execute on function agui.json_members(json) from public;
+
 -- sql/functions/json/json_node_value.sql
 -- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
 -- agui.json_patch_apply asks for.
@@ -6370,6 +6757,35 @@ comment on function agui.json_string_token(text) is
 
 revoke execute on function agui.json_string_token(text) from public;
 
+-- sql/functions/json/json_text.sql
+create or replace function agui.json_text(token text)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    guarded text;
+begin
+    if not token ^@ '"' then
+        return null;
+    end if;
+    if strpos(token, '\') = 0 then
+        return substr(token, 2, length(token) - 2);
+    end if;
+    -- In a guarded string a backslash begins \u005c, or else a character that text cannot hold.
+    guarded := agui.json_guard(token)::json #>> '{}';
+    return case when strpos(replace(guarded, '\u005c', ''), '\') = 0 then replace(guarded, '\u005c', '\') end;
+end
+$$;
+
+comment on function agui.json_text(text) is
+    'What a JSON string says. Null for a value that is no string, and for one with \u0000 or half a surrogate pair, which text cannot hold.';
+
+revoke execute on function agui.json_text(text) from public;
+
 -- sql/functions/json/json_unguard.sql
 create or replace function agui.json_unguard(document text)
 returns text
@@ -6948,12 +7364,15 @@ begin
     end if;
 
     grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
-    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
-    grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
+    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint,
+        agui.erasure, agui.event to agui_reader, agui_writer;
+    grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
+        to agui_writer;
     grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
         on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
-    grant delete on agui.message, agui.snapshot to agui_writer;
+    grant update (last_version, saved_at) on agui.session_key to agui_writer;
+    grant delete on agui.message, agui.snapshot, agui.session_state to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
 
@@ -6962,7 +7381,7 @@ begin
     grant execute on function agui.lease(), agui.repack_after() to pg_monitor;  -- which agui.lag calls
 
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-    grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
+    grant delete on agui.thread, agui.run, agui.batch, agui.session_key, agui.checkpoint to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
     grant update (repacked_at) on agui.run to agui_maintainer;
     grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
@@ -7487,6 +7906,701 @@ comment on function agui.repack_run(uuid, int, bigint) is
     'batches that are gone. To write to the log takes the rights of agui_maintainer.';
 
 revoke execute on function agui.repack_run(uuid, int, bigint) from public;
+
+-- sql/functions/session/inspect_session.sql
+create or replace function agui.inspect_session(session json, place bigint)
+returns agui.session_given
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    given   agui.session_given;
+    member  record;
+    problem text;
+begin
+    if json_typeof(session) <> 'object' then
+        problem := 'it is no JSON object';
+    else
+        for member in
+            select * from agui.json_members(session)
+        loop
+            case member.name
+                when 'threadId' then given.thread_id := agui.json_text(member.value::text);
+                when 'runId' then
+                    given.run_id := agui.json_text(member.value::text);
+                    if given.run_id is null and json_typeof(member.value) <> 'null' then
+                        problem := 'its runId is neither a text nor null';
+                    end if;
+                when 'state' then given.state := member.value;
+                when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
+                else problem := format('it has a member "%s"; what is to be saved stands under state', member.name);
+            end case;
+        end loop;
+    end if;
+    given.subject := agui.session_subject(given.thread_id, given.run_id);
+
+    if problem is null and coalesce(given.thread_id, '') = '' then
+        problem := 'it has no threadId that is a text';
+    elsif problem is null and json_typeof(given.state) is distinct from 'object' then
+        problem := 'it has no object named state';
+    elsif problem is null and given.versions is not null then
+        if json_typeof(given.versions) <> 'object' then
+            problem := 'its versions are no object';
+        else
+            select format('its versions have no whole number for the key "%s"', version.name) into problem
+            from agui.json_members(given.versions) as version
+            where version.value::text !~ '^[0-9]{1,18}$' or version.name is null
+            limit 1;
+        end if;
+    end if;
+    if problem is null then
+        select 'a key of its state holds \u0000 or half a surrogate pair, which PostgreSQL''s text cannot hold' into problem
+        from agui.json_members(given.state) as document
+        where document.name is null
+        limit 1;
+    end if;
+    if problem is not null then
+        raise exception using
+            errcode = 'AG008',
+            message = format('session %s of the call%s cannot be saved: %s', place, ', of ' || nullif(given.subject, agui.session_subject(null, null)), problem),
+            hint = 'A session is {"threadId": …, "runId": … or null, "state": {key: document, …}, "versions": {key: version, …}}; versions may be left out.';
+    end if;
+    return given;
+end
+$$;
+
+comment on function agui.inspect_session(json, bigint) is
+    'Takes apart a session that is to be saved, the one at a place of the call, and refuses (AG008) what is none.';
+
+revoke execute on function agui.inspect_session(json, bigint) from public;
+
+-- sql/functions/session/load_session.sql
+create or replace function agui.load_session(thread_id text, run_id text default null, scope text default '')
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Joined as text: the documents are JSON already, and stay as they are spelled.
+    return (
+        select '{"threadId":' || to_json(thread_id)
+            || ',"runId":' || coalesce(to_json(run_id)::text, 'null')
+            || ',"state":{' || coalesce(string_agg(to_json(state.key) || ':' || state.document, ',' order by state.key collate "C"), '') || '}'
+            || ',"versions":{' || coalesce(string_agg(to_json(state.key) || ':' || state.version, ',' order by state.key collate "C"), '') || '}'
+            || '}'
+        from agui.nearest_session_states(agui.thread_key(scope, thread_id), agui.session_run_no(thread_id, run_id, scope)) as state
+        where state.document is not null
+    )::json;
+end
+$$;
+
+comment on function agui.load_session(text, text, text) is
+    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}, '
+    'documents byte for byte. agui.save_session takes it back. AG001: unknown thread, AG002: unknown run (when one is named).';
+
+revoke execute on function agui.load_session(text, text, text) from public;
+
+-- sql/functions/session/load_session_state.sql
+create or replace function agui.load_session_state(
+    thread_id text,
+    key       text,
+    run_id    text default null,
+    version   bigint default null,
+    scope     text default ''
+)
+returns setof agui.session_document
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread uuid := agui.thread_key(scope, thread_id);
+    run_no int := agui.session_run_no(thread_id, run_id, scope);
+    state  agui.session_state;
+begin
+    if version is null then
+        select * into state from agui.nearest_session_states(thread, run_no, array[key]);
+    else
+        select * into state
+        from agui.session_state as saved
+        where saved.thread_key = thread
+            and saved.key = load_session_state.key
+            and saved.version = load_session_state.version;
+    end if;
+    if state.document is not null then
+        return next agui.show_session_state(state);
+    end if;
+end
+$$;
+
+comment on function agui.load_session_state(text, text, text, bigint, text) is
+    'The document of session state under a key that a run has: what was saved last at it or else at the nearest run before it on its lineage, else for the thread. '
+    'Without a run the thread''s own. With version that one, whatever run it was saved at, while it is kept. No row when there is none. '
+    'AG001: unknown thread, AG002: unknown run (when one is named).';
+
+revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;
+
+-- sql/functions/session/load_sessions.sql
+create or replace function agui.load_sessions(thread_ids text[], run_ids text[] default null, scope text default '')
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if cardinality(thread_ids) <> cardinality(run_ids) then
+        raise exception using
+            errcode = 'AG008',
+            message = 'agui.load_sessions needs arrays of one length, an item for each session; in place of a run there may be a null';
+    end if;
+    return (
+        select '[' || coalesce(string_agg(agui.load_session(item.thread_id, item.run_id, scope)::text, ',' order by item.place), '') || ']'
+        from unnest(thread_ids, run_ids) with ordinality as item (thread_id, run_id, place)
+    )::json;
+end
+$$;
+
+comment on function agui.load_sessions(text[], text[], text) is
+    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each thread, or null for the thread''s own.';
+
+revoke execute on function agui.load_sessions(text[], text[], text) from public;
+
+-- sql/functions/session/nearest_session_states.sql
+create or replace function agui.nearest_session_states(thread_key uuid, run_no int, keys text[] default null)
+returns setof agui.session_state
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Where on the lineage the search is. The thread's own state, run number 0, comes before the roots of its tree.
+    place   int := run_no;
+    missing text[] := keys;
+    next_no int;
+begin
+    if missing is null then
+        missing := array(select known.key from agui.session_key as known where known.thread_key = nearest_session_states.thread_key);
+    end if;
+    loop
+        return query
+        select nearest.*
+        from unnest(missing) as asked (key)
+        cross join lateral (
+            select state.*
+            from agui.session_state as state
+            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no = place
+            order by state.version desc
+            limit 1
+        ) as nearest;
+
+        -- The other keys, and the youngest of the runs that they were saved at before.
+        select array_agg(asked.key), max(earlier.run_no)
+        into missing, next_no
+        from unnest(missing) as asked (key)
+        cross join lateral (
+            select state.run_no
+            from agui.session_state as state
+            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no <= place
+            order by state.run_no desc
+            limit 1
+        ) as earlier
+        where earlier.run_no < place;
+        exit when missing is null;
+
+        if next_no = 0 then
+            place := 0;
+        else
+            -- Up the lineage to that run, or past it when it is on another branch: ancestors have smaller numbers.
+            with recursive ancestor as (
+                select run.run_no, run.parent_no
+                from agui.run as run
+                where run.thread_key = nearest_session_states.thread_key and run.run_no = place
+                union all
+                select parent.run_no, parent.parent_no
+                from ancestor
+                join agui.run as parent
+                    on parent.thread_key = nearest_session_states.thread_key
+                        and parent.run_no = ancestor.parent_no
+                        and parent.run_no < ancestor.run_no
+                where ancestor.run_no > next_no
+            )
+            select coalesce(max(ancestor.run_no) filter (where ancestor.run_no <= next_no), 0)
+            into place
+            from ancestor;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.nearest_session_states(uuid, int, text[]) is
+    'Session state as a run has it, under some keys or (null) all: of each what was saved last at the nearest run of its lineage, and if at none, for the '
+    'thread (run number 0). Removals, with a null document, are among them. Reads what it returns, and of the lineage as much as lies between.';
+
+revoke execute on function agui.nearest_session_states(uuid, int, text[]) from public;
+
+-- sql/functions/session/open_thread.sql
+create or replace function agui.open_thread(thread_id text, scope text)
+returns uuid
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+begin
+    if thread_id is null or thread_id = '' or scope is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'session state and checkpoints need a thread id that is not empty, and a scope that is not null';
+    end if;
+    if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
+        raise exception using
+            errcode = 'AG011',
+            message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
+    end if;
+    perform agui.keep_thread(key, scope, thread_id);
+    -- After that, for from now on nobody can erase it.
+    perform agui.refuse_erased(key, format('thread "%s"', thread_id));
+    return key;
+end
+$$;
+
+comment on function agui.open_thread(text, text) is
+    'The key of a thread that session state or a checkpoint is saved in: makes its row unless there is one, and keeps it from being erased until the transaction '
+    'ends. AG008: no id, AG011: ids too long, AG014: the thread was erased.';
+
+revoke execute on function agui.open_thread(text, text) from public;
+
+-- sql/functions/session/remove_session_state.sql
+create or replace function agui.remove_session_state(
+    thread_id text,
+    key       text,
+    run_id    text default null,
+    version   bigint default null,
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread uuid := agui.thread_key(scope, thread_id);
+    run_no int := agui.session_run_no(thread_id, run_id, scope);
+begin
+    perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
+    if not found and coalesce(version, 0) = 0 then
+        return 0;  -- and no thread is made for it
+    end if;
+    thread := agui.open_thread(thread_id, scope);
+    return agui.write_session_state(thread, run_no, key, null, version, false, agui.session_subject(thread_id, run_id));
+end
+$$;
+
+comment on function agui.remove_session_state(text, text, text, bigint, text) is
+    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what they have. Returns the number of the version that says so, 0 when '
+    'there was nothing to remove. version and errors are those of agui.save_session_state.';
+
+revoke execute on function agui.remove_session_state(text, text, text, bigint, text) from public;
+
+-- sql/functions/session/save_session.sql
+create or replace function agui.save_session(session json, scope text default '')
+returns json
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return agui.save_sessions(('[' || session || ']')::json, scope) -> 0;
+end
+$$;
+
+comment on function agui.save_session(json, text) is
+    'Saves session state as agui.load_session gives it, {threadId, runId, state, versions}, all or nothing, and returns the versions that its keys have now. What has not '
+    'changed is not written again. With versions each key is compared as by agui.save_session_state, and one that they do not name must be new; a key '
+    'that they name and state has no more is removed. Without versions the session becomes what state says, whatever is there. '
+    'Errors are those of agui.save_session_state; AG008 also for what is no session.';
+
+revoke execute on function agui.save_session(json, text) from public;
+
+-- sql/functions/session/save_session_state.sql
+create or replace function agui.save_session_state(
+    thread_id text,
+    key       text,
+    document  json,
+    run_id    text default null,
+    version   bigint default null,
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread uuid;
+    run_no int;
+begin
+    if document is null then
+        raise exception using
+            errcode = 'AG008',
+            message = format('key "%s" of thread "%s": there is no document to save', key, thread_id),
+            hint = 'agui.remove_session_state removes what is there. JSON''s null is a document: ''null''.';
+    end if;
+    thread := agui.open_thread(thread_id, scope);
+    run_no := agui.session_run_no(thread_id, run_id, scope);
+    return agui.write_session_state(thread, run_no, key, document, version, false, agui.session_subject(thread_id, run_id));
+end
+$$;
+
+comment on function agui.save_session_state(text, text, json, text, bigint, text) is
+    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of those that go on from it, until one of them saves '
+    'its own; without a run it is the thread''s own, which runs see that have none on their lineage. version is the one that agui.load_session_state gave for this '
+    'run, 0: none; another current one refuses the call. null saves whatever is there. A repeat of a call with a version, whose answer was lost, gives the same '
+    'answer. The thread need not have runs. In a transaction with agui.append, append first. Errors: AG001 unknown thread, AG002 unknown run, AG008 no key or no '
+    'document, AG011 over a limit, AG014 the thread was erased, AG018 another version is the current one (DETAIL: current version N).';
+
+revoke execute on function agui.save_session_state(text, text, json, text, bigint, text) from public;
+
+-- sql/functions/session/save_sessions.sql
+create or replace function agui.save_sessions(sessions json, scope text default '')
+returns json
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes constant int := 64 * 1024 * 1024;
+    given     agui.session_given[];
+    saved     text[];
+    change    record;
+    version   bigint;
+begin
+    if sessions is null or json_typeof(sessions) <> 'array' then
+        raise exception using
+            errcode = 'AG008',
+            message = format('agui.save_sessions needs a JSON array of sessions, not %s', coalesce(json_typeof(sessions), 'null'));
+    end if;
+    if octet_length(sessions::text) > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('the call has %s bytes of session state, more than the %s that it takes', octet_length(sessions::text), max_bytes),
+            hint = 'Save the sessions in several calls.';
+    end if;
+    given := array(
+        select agui.inspect_session(item.value, item.place)
+        from json_array_elements(sessions) with ordinality as item (value, place)
+        order by item.place
+    );
+    saved := array_fill(''::text, array[cardinality(given)]);
+
+    -- Threads, and then keys, in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
+    perform agui.open_thread(item.thread_id, scope)
+    from (
+        select distinct session.thread_id, agui.thread_key(scope, session.thread_id) as thread_key
+        from unnest(given) as session
+        where session.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, session.thread_id))
+        order by thread_key
+        offset 0
+    ) as item;
+
+    for change in
+        with session as materialized (
+            select
+                item.place, item.subject, item.state, item.versions,
+                agui.thread_key(scope, item.thread_id) as thread_key,
+                agui.session_run_no(item.thread_id, item.run_id, scope) as run_no
+            from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
+        ),
+        document as (
+            select session.place, member.name as key, member.value as document
+            from session
+            cross join lateral agui.json_members(session.state) as member
+        ),
+        known as (
+            select session.place, member.name as key, member.value::text::bigint as version
+            from session
+            cross join lateral agui.json_members(session.versions) as member
+            union all
+            select session.place, state.key, null
+            from session
+            cross join lateral agui.nearest_session_states(session.thread_key, session.run_no) as state
+            where session.versions is null and state.document is not null
+        )
+        select
+            session.place, session.thread_key, session.run_no, session.subject, key, document.document,
+            case when session.versions is not null then coalesce(known.version, 0) end as version
+        from document
+        full join known using (place, key)
+        join session using (place)
+        order by session.thread_key, key collate "C", session.place
+    loop
+        version := agui.write_session_state(change.thread_key, change.run_no, change.key, change.document, change.version, true, change.subject);
+        if change.document is not null then
+            saved[change.place] := concat_ws(',', nullif(saved[change.place], ''), to_json(change.key) || ':' || version);
+        end if;
+    end loop;
+    return (
+        select '[' || coalesce(string_agg('{' || item.versions || '}', ',' order by item.place), '') || ']'
+        from unnest(saved) with ordinality as item (versions, place)
+    )::json;
+end
+$$;
+
+comment on function agui.save_sessions(json, text) is
+    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now.';
+
+revoke execute on function agui.save_sessions(json, text) from public;
+
+-- sql/functions/session/session_run_no.sql
+create or replace function agui.session_run_no(thread_id text, run_id text, scope text)
+returns int
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select case when run_id is null then 0 else (agui.find_run(thread_id, run_id, scope)).run_no end
+$$;
+
+comment on function agui.session_run_no(text, text, text) is
+    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. AG001: unknown thread, AG002: unknown run.';
+
+revoke execute on function agui.session_run_no(text, text, text) from public;
+
+-- sql/functions/session/session_states.sql
+create or replace function agui.session_states(thread_id text, run_id text default null, scope text default '')
+returns setof agui.session_document
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select document.*
+    from agui.nearest_session_states(agui.thread_key(scope, thread_id), agui.session_run_no(thread_id, run_id, scope)) as state
+    cross join lateral agui.show_session_state(state) as document
+    where state.document is not null
+    order by state.key collate "C";
+end
+$$;
+
+comment on function agui.session_states(text, text, text) is
+    'All documents of session state that a run has, one a key, in the order of the keys: for each what agui.load_session_state gives. Without a run the thread''s own. '
+    'AG001: unknown thread, AG002: unknown run (when one is named).';
+
+revoke execute on function agui.session_states(text, text, text) from public;
+
+-- sql/functions/session/session_subject.sql
+create or replace function agui.session_subject(thread_id text, run_id text)
+returns text
+language sql
+immutable
+parallel safe
+return case when run_id is null then format('thread "%s"', thread_id) else format('run "%s" of thread "%s"', run_id, thread_id) end;
+
+comment on function agui.session_subject(text, text) is 'How errors call what session state belongs to.';
+
+revoke execute on function agui.session_subject(text, text) from public;
+
+-- sql/functions/session/session_versions.sql
+create or replace function agui.session_versions(thread_id text, key text, run_id text default null, scope text default '')
+returns setof agui.session_document
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    state_run_no int := agui.session_run_no(thread_id, run_id, scope);
+begin
+    return query
+    select document.*
+    from agui.session_state as state
+    cross join lateral agui.show_session_state(state) as document
+    where state.thread_key = agui.thread_key(scope, thread_id)
+        and state.key = session_versions.key
+        and state.run_no = state_run_no
+    order by state.version desc;
+end
+$$;
+
+comment on function agui.session_versions(text, text, text, text) is
+    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, newest first; a null document is a removal. How many are '
+    'kept says the setting agui.session_versions. AG001: unknown thread, AG002: unknown run (when one is named).';
+
+revoke execute on function agui.session_versions(text, text, text, text) from public;
+
+-- sql/functions/session/session_versions_kept.sql
+create or replace function agui.session_versions_kept()
+returns int
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    setting text := coalesce(nullif(current_setting('agui.session_versions', true), ''), '10');
+begin
+    if setting !~ '^0*[1-9][0-9]{0,8}$' then
+        raise exception using
+            errcode = 'invalid_parameter_value',
+            message = format('the setting agui.session_versions is "%s": it must be a whole number, 1 or more', setting),
+            hint = 'alter database … set agui.session_versions = 10, or alter role …; a session has the value from its next connection on.';
+    end if;
+    return setting::int;
+end
+$$;
+
+comment on function agui.session_versions_kept() is
+    'How many versions of a document of session state are kept, of each run that it was saved at: the setting agui.session_versions, 10 unless set.';
+
+revoke execute on function agui.session_versions_kept() from public;
+
+-- sql/functions/session/show_session_state.sql
+create or replace function agui.show_session_state(state agui.session_state)
+returns agui.session_document
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        state.key,
+        (select run.run_id from agui.run as run where run.thread_key = state.thread_key and run.run_no = state.run_no),
+        state.version,
+        state.saved_at,
+        state.document
+$$;
+
+comment on function agui.show_session_state(agui.session_state) is 'Session state as it is shown: with the id of its run.';
+
+revoke execute on function agui.show_session_state(agui.session_state) from public;
+
+-- sql/functions/session/write_session_state.sql
+create or replace function agui.write_session_state(
+    thread_key uuid,
+    run_no     int,
+    key        text,
+    document   json,
+    version    bigint,
+    if_changed boolean,
+    subject    text
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes   constant int := 64 * 1024 * 1024;
+    max_depth   constant int := 1000;
+    white_space constant text := E' \t\n\r';
+    last_version bigint;
+    nearest      agui.session_state;
+    current      bigint;
+begin
+    if key is null or key = '' then
+        raise exception using
+            errcode = 'AG008',
+            message = format('%s: session state needs a key that is not empty', subject);
+    end if;
+    if octet_length(key) > 1024 then
+        raise exception using
+            errcode = 'AG011',
+            message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
+    end if;
+    subject := format('key "%s" of %s', key, subject);
+    if octet_length(document::text) > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
+    end if;
+    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
+    end if;
+
+    -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
+    -- one with an older snapshot gets 40001.
+    loop
+        select known.last_version into last_version
+        from agui.session_key as known
+        where known.thread_key = write_session_state.thread_key and known.key = write_session_state.key
+        for no key update;
+        exit when found or document is null;
+        insert into agui.session_key (thread_key, key, last_version, saved_at)
+        values (write_session_state.thread_key, write_session_state.key, 0, clock_timestamp())
+        on conflict do nothing;
+    end loop;
+
+    select * into nearest from agui.nearest_session_states(thread_key, run_no, array[key]);
+    current := case when nearest.document is null then 0 else nearest.version end;
+
+    if version <> current and version is distinct from nearest.version then
+        if nearest.run_no = run_no and nearest.after_version = version and nearest.document::text is not distinct from document::text then
+            return nearest.version;  -- the answer to this very call was lost
+        end if;
+        raise exception using
+            errcode = 'AG018',
+            message = format('%s: the writer has read %s, but %s', subject,
+                case when version = 0 then 'that there is none' else format('version %s', version) end,
+                case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
+            detail = format('current version %s', current),
+            hint = 'Somebody else has saved it. Load it again, and save what becomes of that.';
+    end if;
+    if document is null and current = 0 then
+        return 0;
+    end if;
+    if if_changed and btrim(document::text, white_space) = btrim(nearest.document::text, white_space) then
+        return current;
+    end if;
+
+    update agui.session_key as known
+    set last_version = known.last_version + 1, saved_at = greatest(known.saved_at, clock_timestamp())
+    where known.thread_key = write_session_state.thread_key and known.key = write_session_state.key;
+    insert into agui.session_state (thread_key, run_no, key, version, after_version, document)
+    values (thread_key, run_no, key, last_version + 1, version, document);
+
+    -- The versions of this run that are too many now.
+    delete from agui.session_state as state
+    where state.thread_key = write_session_state.thread_key
+        and state.key = write_session_state.key
+        and state.run_no = write_session_state.run_no
+        and state.version <= (
+            select kept.version
+            from agui.session_state as kept
+            where kept.thread_key = write_session_state.thread_key
+                and kept.key = write_session_state.key
+                and kept.run_no = write_session_state.run_no
+            order by kept.version desc
+            offset agui.session_versions_kept()
+            limit 1
+        );
+    return last_version + 1;
+end
+$$;
+
+comment on function agui.write_session_state(uuid, int, text, json, bigint, boolean, text) is
+    'Saves the next version of a document of session state, or (null) removes it as of a run, and returns its number; 0 when there is nothing to remove. version is '
+    'the one that the writer has read, 0: none, null: whatever is there. if_changed: a document that is there already, but for white space around it, '
+    'is not written again. The caller holds the thread (agui.open_thread). AG008: no key, AG011: over a limit, AG018: another version is the current one.';
+
+revoke execute on function agui.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;
 
 -- sql/functions/snapshots/compact.sql
 create or replace procedure agui.compact(
@@ -8463,13 +9577,7 @@ language sql
 stable
 parallel safe
 return since is null
-    or (
-        select batch.recorded_at
-        from agui.batch as batch
-        where batch.thread_key = has_news.thread_key
-        order by batch.first_seq desc
-        limit 1
-    ) >= since
+    or agui.last_news(has_news.thread_key) >= since
     or exists (
         select
         from agui.snapshot as snapshot
@@ -8477,7 +9585,7 @@ return since is null
     );
 
 comment on function agui.has_news(uuid, timestamptz) is
-    'Whether events were appended to a thread, or snapshots of it made, at a time or later; null: always.';
+    'Whether something was appended to a thread or saved in it, or snapshots of it made, at a time or later; null: always.';
 
 revoke execute on function agui.has_news(uuid, timestamptz) from public;
 
@@ -8530,22 +9638,25 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     -- The threads of a scope are one range of keys.
-    range text := coalesce(left(agui.thread_key(scope, '')::text, 18), '00000000-0000-0000');
-    key   uuid := (range || '-0000-000000000000')::uuid;
+    range    text := coalesce(left(agui.thread_key(scope, '')::text, 18), '00000000-0000-0000');
+    next_key uuid := (range || '-0000-000000000000')::uuid;
     last_key constant uuid := case when scope is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else range || '-ffff-ffffffffffff' end;
 begin
     -- From each key to the next one by way of the primary keys, however many rows it has.
     loop
-        key := least(
-            (select run.thread_key from agui.run as run where run.thread_key > key order by run.thread_key limit 1),
-            (select batch.thread_key from agui.batch as batch where batch.thread_key > key order by batch.thread_key limit 1),
-            (select snapshot.thread_key from agui.snapshot as snapshot where snapshot.thread_key > key order by snapshot.thread_key limit 1),
-            (select message.thread_key from agui.message as message where message.thread_key > key order by message.thread_key limit 1)
+        next_key := least(
+            (select run.thread_key from agui.run as run where run.thread_key > next_key order by run.thread_key limit 1),
+            (select batch.thread_key from agui.batch as batch where batch.thread_key > next_key order by batch.thread_key limit 1),
+            (select snapshot.thread_key from agui.snapshot as snapshot where snapshot.thread_key > next_key order by snapshot.thread_key limit 1),
+            (select message.thread_key from agui.message as message where message.thread_key > next_key order by message.thread_key limit 1),
+            (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
+            (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
+            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1)
         );
-        exit when key is null or key > last_key;
-        perform from agui.thread as thread where thread.thread_key = key;
+        exit when next_key is null or next_key > last_key;
+        perform from agui.thread as thread where thread.thread_key = next_key;
         if not found then
-            return next key;
+            return next next_key;
         end if;
     end loop;
 end
@@ -8624,6 +9735,9 @@ as $$
         or exists (select from agui.batch where batch.thread_key = derived.thread_key)
         or exists (select from agui.snapshot where snapshot.thread_key = derived.thread_key)
         or exists (select from agui.message where message.thread_key = derived.thread_key)
+        or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
+        or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
+        or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
     union
     select thread.thread_key
     from agui.thread as thread
@@ -8776,6 +9890,7 @@ begin
     return query select * from agui.verify_thread(thread_key);
     return query select * from agui.verify_batches(thread_key);
     return query select * from agui.verify_tree(thread_key);
+    return query select * from agui.verify_saved(thread_key);
     begin
         return query select * from agui.verify_runs(thread_key);
     exception
@@ -8786,7 +9901,7 @@ end
 $$;
 
 comment on function agui.verify_log(uuid) is
-    'What is wrong with what was appended to a thread: its row, batches, runs and their tree. None of it can be made again.';
+    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it. None of it can be made again.';
 
 revoke execute on function agui.verify_log(uuid) from public;
 
@@ -8944,6 +10059,71 @@ comment on function agui.verify_runs(uuid) is
 
 revoke execute on function agui.verify_runs(uuid) from public;
 
+-- sql/functions/verify/verify_saved.sql
+create or replace function agui.verify_saved(thread_key uuid)
+returns setof agui.problem
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with key as (
+        select
+            coalesce(known.key, state.key) as key,
+            known.last_version,
+            max(state.version) as newest
+        from (select * from agui.session_key as known where known.thread_key = verify_saved.thread_key) as known
+        full join (select * from agui.session_state as state where state.thread_key = verify_saved.thread_key) as state using (key)
+        group by 1, 2
+    ),
+    checkpoint as (
+        select
+            checkpoint.checkpoint_no, checkpoint.checkpoint_id, checkpoint.namespace, checkpoint.parent_no,
+            coalesce(lag(checkpoint.checkpoint_no) over (order by checkpoint.checkpoint_no), 0) + 1 as expected_no,
+            parent.checkpoint_no is not null and parent.namespace = checkpoint.namespace as has_parent
+        from agui.checkpoint as checkpoint
+        left join agui.checkpoint as parent
+            on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+        where checkpoint.thread_key = verify_saved.thread_key
+    )
+    select null::text, problem.text
+    from (
+        select 1 as kind, key.key as place, 0::bigint as number,
+            case
+                when key.last_version is null then format('session state of the key "%s" is not numbered', key.key)
+                when key.newest is null then format('version %s of session state of the key "%s" is missing, the newest one', key.last_version, key.key)
+                when key.newest < key.last_version then
+                    format('version %s of session state of the key "%s" is missing, the newest one is %s', key.last_version, key.key, key.newest)
+                else format('session state of the key "%s" has version %s, beyond the last number given, %s', key.key, key.newest, key.last_version)
+            end as text
+        from key
+        where key.newest is distinct from key.last_version
+        union all
+        select 2, state.key, state.version,
+            format('version %s of session state of the key "%s" belongs to run number %s, which does not exist', state.version, state.key, state.run_no)
+        from agui.session_state as state
+        left join agui.run as run
+            on run.thread_key = state.thread_key and run.run_no = state.run_no
+        where state.thread_key = verify_saved.thread_key and state.run_no <> 0 and run.run_no is null
+        union all
+        select 3, '', checkpoint.checkpoint_no,
+            format('checkpoint "%s" has the number %s, not %s: checkpoints are missing', checkpoint.checkpoint_id, checkpoint.checkpoint_no, checkpoint.expected_no)
+        from checkpoint
+        where checkpoint.checkpoint_no <> checkpoint.expected_no
+        union all
+        select 4, '', checkpoint.checkpoint_no,
+            format('the parent of checkpoint "%s", number %s, does not exist in its namespace', checkpoint.checkpoint_id, checkpoint.parent_no)
+        from checkpoint
+        where checkpoint.parent_no is not null and not checkpoint.has_parent
+    ) as problem
+    order by problem.kind, problem.place, problem.number
+$$;
+
+comment on function agui.verify_saved(uuid) is
+    'What is wrong with the session state and the checkpoints of a thread: numbers, runs and parents. Documents are whatever was saved.';
+
+revoke execute on function agui.verify_saved(uuid) from public;
+
 -- sql/functions/verify/verify_snapshots.sql
 create or replace function agui.verify_snapshots(thread_key uuid)
 returns setof agui.problem
@@ -9022,21 +10202,25 @@ as $$
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select
-            exists (select from agui.run where run.thread_key = checked.thread_key),
             concat_ws(', ',
                 case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
                 case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
                 case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
-                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end
+                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end,
+                case
+                    when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
+                        or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
+                end,
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
             )
-    ) as it (has_runs, has)
+    ) as it (has)
     cross join lateral (
         values
             (thread.thread_key is null,
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            (thread.thread_key is not null and not it.has_runs,
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
                 'the thread has no runs'),
             (erasure.erased_at is not null,
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
@@ -9211,6 +10395,8 @@ select
     pg_total_relation_size('agui.batch') as log_disk_bytes,
     pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
     pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
+        as session_disk_bytes,
     (select count(*) from agui.erasure where allowed_at is null) as erased_threads
 from run;
 
@@ -9228,6 +10414,7 @@ comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of t
 comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
 comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
 comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
 
 -- sql/privileges/roles.sql

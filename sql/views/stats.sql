@@ -23,6 +23,8 @@ select
     pg_total_relation_size('agui.batch') as log_disk_bytes,
     pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
     pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
+        as session_disk_bytes,
     (select count(*) from agui.erasure where allowed_at is null) as erased_threads
 from run;
 
@@ -40,4 +42,5 @@ comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of t
 comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
 comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
 comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';

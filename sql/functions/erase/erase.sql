@@ -17,8 +17,8 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread for good: its log, runs and snapshots, all or nothing. What is left is a row in agui.erasure, which is returned; while '
-    'it stands, appends to the thread fail with AG014 (agui.allow lifts that). AG001: unknown thread. Takes the rights of agui_maintainer. '
+    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What is left is a row in agui.erasure, which is returned; while '
+    'it stands, appends to the thread, and whatever saves something in it, fail with AG014 (agui.allow lifts that). AG001: unknown thread. Takes the rights of agui_maintainer. '
     'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
 
 revoke execute on function agui.erase(text, text, text) from public;

@@ -35,7 +35,7 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, text, int, interval) is
-    'Erases (agui.erase) the threads, of one scope or (null) of all, whose last event was appended longer ago than older_than. Commits thread by '
+    'Erases (agui.erase) the threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
     'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, text, int, interval) from public;

@@ -5,23 +5,16 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased    agui.thread;
-    log_end   record;
-    erasure   agui.erasure;
+    erased  agui.thread;
+    erasure agui.erasure;
 begin
-    -- No append and no compaction of the thread goes on meanwhile.
+    -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     perform pg_advisory_xact_lock(agui.thread_lock(thread_key));
     select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     if not found then
         return null;
     end if;
-    select batch.first_seq + batch.n - 1 as seq, batch.recorded_at
-    into log_end
-    from agui.batch as batch
-    where batch.thread_key = erased.thread_key
-    order by batch.first_seq desc
-    limit 1;
-    if log_end.recorded_at > now() - older_than then
+    if agui.last_news(thread_key) > now() - older_than then
         return null;
     end if;
 
@@ -29,11 +22,20 @@ begin
     select
         erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
-        coalesce(log_end.seq, 0)
+        coalesce((
+            select batch.first_seq + batch.n - 1
+            from agui.batch as batch
+            where batch.thread_key = erased.thread_key
+            order by batch.first_seq desc
+            limit 1
+        ), 0)
     returning * into erasure;
 
     delete from agui.snapshot as snapshot where snapshot.thread_key = erased.thread_key;
     delete from agui.message as message where message.thread_key = erased.thread_key;
+    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
+    delete from agui.session_state as state where state.thread_key = erased.thread_key;
+    delete from agui.session_key as known where known.thread_key = erased.thread_key;
     perform agui.log_change(true);
     delete from agui.batch as batch where batch.thread_key = erased.thread_key;
     delete from agui.run as run where run.thread_key = erased.thread_key;
@@ -44,7 +46,7 @@ end
 $$;
 
 comment on function agui.erase_thread(uuid, text, interval) is
-    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when its '
-    'last event was appended less than older_than ago.';
+    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
+    'something was appended to it or saved in it less than older_than ago.';
 
 revoke execute on function agui.erase_thread(uuid, text, interval) from public;

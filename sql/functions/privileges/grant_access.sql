@@ -14,12 +14,15 @@ begin
     end if;
 
     grant usage on schema agui to agui_reader, agui_writer, agui_maintainer;
-    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.erasure, agui.event to agui_reader, agui_writer;
-    grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot to agui_writer;
+    grant select on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint,
+        agui.erasure, agui.event to agui_reader, agui_writer;
+    grant insert on agui.thread, agui.run, agui.batch, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
+        to agui_writer;
     grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
         on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
-    grant delete on agui.message, agui.snapshot to agui_writer;
+    grant update (last_version, saved_at) on agui.session_key to agui_writer;
+    grant delete on agui.message, agui.snapshot, agui.session_state to agui_writer;
     -- Nothing changes a thread's row; locking it takes the right to.
     grant update (created_at) on agui.thread to agui_writer;
 
@@ -28,7 +31,7 @@ begin
     grant execute on function agui.lease(), agui.repack_after() to pg_monitor;  -- which agui.lag calls
 
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-    grant delete on agui.thread, agui.run, agui.batch to agui_maintainer;
+    grant delete on agui.thread, agui.run, agui.batch, agui.session_key, agui.checkpoint to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
     grant update (repacked_at) on agui.run to agui_maintainer;
     grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;

@@ -4,13 +4,7 @@ language sql
 stable
 parallel safe
 return since is null
-    or (
-        select batch.recorded_at
-        from agui.batch as batch
-        where batch.thread_key = has_news.thread_key
-        order by batch.first_seq desc
-        limit 1
-    ) >= since
+    or agui.last_news(has_news.thread_key) >= since
     or exists (
         select
         from agui.snapshot as snapshot
@@ -18,6 +12,6 @@ return since is null
     );
 
 comment on function agui.has_news(uuid, timestamptz) is
-    'Whether events were appended to a thread, or snapshots of it made, at a time or later; null: always.';
+    'Whether something was appended to a thread or saved in it, or snapshots of it made, at a time or later; null: always.';
 
 revoke execute on function agui.has_news(uuid, timestamptz) from public;

@@ -12,6 +12,9 @@ as $$
         or exists (select from agui.batch where batch.thread_key = derived.thread_key)
         or exists (select from agui.snapshot where snapshot.thread_key = derived.thread_key)
         or exists (select from agui.message where message.thread_key = derived.thread_key)
+        or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
+        or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
+        or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
     union
     select thread.thread_key
     from agui.thread as thread

@@ -9,6 +9,7 @@ begin
     return query select * from agui.verify_thread(thread_key);
     return query select * from agui.verify_batches(thread_key);
     return query select * from agui.verify_tree(thread_key);
+    return query select * from agui.verify_saved(thread_key);
     begin
         return query select * from agui.verify_runs(thread_key);
     exception
@@ -19,6 +20,6 @@ end
 $$;
 
 comment on function agui.verify_log(uuid) is
-    'What is wrong with what was appended to a thread: its row, batches, runs and their tree. None of it can be made again.';
+    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it. None of it can be made again.';
 
 revoke execute on function agui.verify_log(uuid) from public;

@@ -13,21 +13,25 @@ as $$
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select
-            exists (select from agui.run where run.thread_key = checked.thread_key),
             concat_ws(', ',
                 case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
                 case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
                 case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
-                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end
+                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end,
+                case
+                    when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
+                        or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
+                end,
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
             )
-    ) as it (has_runs, has)
+    ) as it (has)
     cross join lateral (
         values
             (thread.thread_key is null,
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            (thread.thread_key is not null and not it.has_runs,
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
                 'the thread has no runs'),
             (erasure.erased_at is not null,
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))

@@ -1,0 +1,24 @@
+create or replace function agui.checkpoints(thread_id text, namespace text default null, scope text default '')
+returns setof agui.checkpoint_row
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
+    from agui.checkpoint as checkpoint
+    left join agui.checkpoint as parent
+        on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+        and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
+    order by checkpoint.checkpoint_no;
+end
+$$;
+
+comment on function agui.checkpoints(text, text, text) is
+    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their children. No row for a thread without any.';
+
+revoke execute on function agui.checkpoints(text, text, text) from public;

@@ -1,0 +1,12 @@
+create type agui.checkpoint_row as (
+    checkpoint_no bigint,
+    namespace     text,
+    checkpoint_id text,
+    parent_id     text,
+    saved_at      timestamptz,
+    document      json
+);
+
+comment on type agui.checkpoint_row is
+    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it goes on from (null: none); when it was saved; '
+    'and its very bytes.';
