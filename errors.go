@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,6 +29,8 @@ var (
 	ErrLogDamaged        = errors.New("the log is damaged")
 	ErrRunCutOff         = errors.New("run was cut off")
 	ErrLogRewound        = errors.New("the log was rewound")
+	ErrStaleVersion      = errors.New("session state was saved by another writer meanwhile")
+	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
 )
 
 var errorOfState = map[string]error{
@@ -48,6 +51,8 @@ var errorOfState = map[string]error{
 	"AG015": ErrLogDamaged,
 	"AG016": ErrRunCutOff,
 	"AG017": ErrLogRewound,
+	"AG018": ErrStaleVersion,
+	"AG019": ErrUnknownCheckpoint,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,
@@ -65,6 +70,8 @@ type Error struct {
 	Message string
 	// Detail and Hint say more about it and what to do; they may be empty.
 	Detail, Hint string
+	// CurrentVersion comes with ErrStaleVersion: the version of the document that there is now, 0 when there is none.
+	CurrentVersion int64
 
 	cause *pgconn.PgError
 }
@@ -88,7 +95,12 @@ func refusal(err error) error {
 	if !known {
 		return err
 	}
-	return &Error{Kind: kind, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause}
+	refused := &Error{Kind: kind, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause}
+	if version, isVersion := strings.CutPrefix(cause.Detail, "current version "); isVersion && kind == ErrStaleVersion {
+		refused.CurrentVersion, _ = strconv.ParseInt(version, 10, 64)
+		refused.Detail = "" // the message says it
+	}
+	return refused
 }
 
 // refusalOf is the same for a call among many.
