@@ -95,6 +95,27 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `call agui.reap()`, true},
 		{"agui_writer", `reset agui.lease`, true},
 		{"agui_reader", `select 1 / count(*) from agui.run where run_id = 'r' and cut_off_reason is not null`, true},
+		{"agui_writer", `select agui.save_session_state('t', 'k', '1', 'r')`, true},
+		{"agui_writer", `set agui.session_versions = '1'`, true},
+		{"agui_writer", `select agui.save_session('{"threadId":"t","runId":"r","state":{"k":2,"l":1}}')`, true},
+		{"agui_writer", `reset agui.session_versions`, true},
+		{"agui_reader", `select 1 / (count(*) = 1)::int from agui.session_versions('t', 'k', 'r')`, true},
+		{"agui_writer", `select agui.remove_session_state('t', 'l', 'r')`, true},
+		{"agui_writer", `select agui.save_session_state('new', 'k', '1')`, true},
+		{"agui_writer", `select agui.save_checkpoint('t', 'c', '{}'), agui.save_checkpoint('t', 'd', '{}', 'c')`, true},
+		{"agui_writer", `update agui.session_state set document = '5'`, false},
+		{"agui_writer", `delete from agui.session_key`, false},
+		{"agui_writer", `update agui.checkpoint set document = '5'`, false},
+		{"agui_writer", `delete from agui.checkpoint`, false},
+		{"agui_reader", `select * from agui.load_session_state('t', 'k', 'r'), agui.session_states('t', 'r')`, true},
+		{"agui_reader", `select agui.load_session('t', 'r'), agui.load_sessions('{t}')`, true},
+		{"agui_reader", `select * from agui.load_checkpoint('t'), agui.checkpoints('t'), agui.checkpoint_lineage('t')`, true},
+		{"agui_reader", `select agui.save_session_state('t', 'k', '1')`, false},
+		{"agui_reader", `select agui.remove_session_state('t', 'k')`, false},
+		{"agui_reader", `select agui.save_session('{"threadId":"t","state":{}}')`, false},
+		{"agui_reader", `select agui.save_checkpoint('t', 'e', '{}')`, false},
+		{"agui_reader", `insert into agui.session_state (thread_key, run_no, key, version) values (agui.thread_key('', 't'), 0, 'k', 9)`, false},
+		{"pg_monitor", `select * from agui.session_state`, false},
 		{"agui_writer", `delete from agui.batch`, false},
 		{"agui_writer", `update agui.batch set n = 1`, false},
 		{"agui_writer", `truncate agui.batch`, false},
@@ -103,6 +124,7 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `select agui.erase('t')`, false},
 		{"agui_maintainer", `call agui.repack(older_than => '0')`, true},
 		{"agui_maintainer", `select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, true},
+		{"agui_maintainer", `select agui.save_session_state('gone', 'k', '1'), agui.save_checkpoint('gone', 'c', '{}')`, true},
 		{"agui_maintainer", `select agui.erase('gone')`, true},
 		{"agui_maintainer", `select agui.allow('gone')`, true},
 		{"agui_maintainer", `call agui.erase_older('1 day')`, true},
@@ -145,7 +167,8 @@ func TestReadsWriteNothing(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	ctx := context.Background()
-	if _, err := pool.Exec(ctx, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]},{"type":"RUN_FINISHED"}]')`); err != nil {
+	if _, err := pool.Exec(ctx, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]},{"type":"RUN_FINISHED"}]'),
+		agui.save_session_state('t', 'k', '1', 'r'), agui.save_checkpoint('t', 'c', '1')`); err != nil {
 		t.Fatal(err)
 	}
 	for _, read := range []string{
@@ -153,6 +176,9 @@ func TestReadsWriteNothing(t *testing.T) {
 		`select * from agui.events('t')`, `select * from agui.event`, `select * from agui.lineage('t')`, `select * from agui.runs('t')`,
 		`select * from agui.branches('t')`, `select * from agui.children('t')`, `select agui.head('t')`,
 		`select agui.merge_base('t', 'r', 'r')`, `select * from agui.verify('t')`,
+		`select * from agui.load_session_state('t', 'k', 'r')`, `select * from agui.session_states('t', 'r')`,
+		`select * from agui.session_versions('t', 'k', 'r')`, `select agui.load_session('t', 'r')`, `select agui.load_sessions('{t,t}', '{r,null}')`,
+		`select * from agui.load_checkpoint('t', 'c')`, `select * from agui.checkpoints('t')`, `select * from agui.checkpoint_lineage('t')`,
 		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui.stale_runs()`,
 	} {
 		tx, err := pool.Begin(ctx)

@@ -125,6 +125,54 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	}
 }
 
+// A document of session state is found by its key, however many runs and keys there are, and those of other branches are passed over.
+func TestSessionStateCostsWhatLiesBetween(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	// 2,000 runs, each with 50 keys: in turns on a long branch, which ends with run 1999, and on one that run 2000 ends. Some keys are rare.
+	if _, err := pool.Exec(context.Background(), `
+		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
+		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+		select agui.thread_key('', 't'), n, case when n > 1 then greatest(n - 2, 1) end, 'r' || n, 'finished', n, n, now(), now()
+		from generate_series(1, 2000) as n;
+		insert into agui.session_key (thread_key, key, last_version, saved_at)
+		select agui.thread_key('', 't'), 'k' || k, 2000, now() from generate_series(1, 50) as k
+		union all select agui.thread_key('', 't'), key, 1, now() from unnest('{own,root,middle,other}'::text[]) as key;
+		insert into agui.session_state (thread_key, run_no, key, version, document)
+		select agui.thread_key('', 't'), n, 'k' || k, n, '{}'::json from generate_series(1, 2000) as n, generate_series(1, 50) as k
+		union all select agui.thread_key('', 't'), run_no, key, 1, '{}'::json
+		from (values (0, 'own'), (1, 'root'), (1001, 'middle'), (1000, 'other')) as rare (run_no, key);
+		analyze`); err != nil {
+		t.Fatal(err)
+	}
+	for _, cost := range []struct {
+		statement string
+		table     string
+		most      int64
+	}{
+		{`select * from agui.load_session_state('t', 'k7', 'r1999')`, "session_state", 2},
+		{`select * from agui.load_session_state('t', 'k7', 'r1999')`, "run", 3},
+		{`select * from agui.load_session_state('t', 'k7', 'r3')`, "session_state", 2},
+		{`select * from agui.load_session_state('t', 'own', 'r1999')`, "run", 2},
+		{`select * from agui.load_session_state('t', 'none', 'r1999')`, "run", 2},
+		{`select * from agui.load_session_state('t', 'own')`, "session_state", 2},
+		{`select * from agui.load_session_state('t', 'middle', 'r1999')`, "run", 502},
+		{`select * from agui.load_session_state('t', 'root', 'r1999')`, "session_state", 4},
+		{`select * from agui.load_session_state('t', 'root', 'r1999')`, "run", 1002},
+		{`select * from agui.load_session_state('t', 'other', 'r1999')`, "run", 502},
+		{`select * from agui.session_versions('t', 'k7', 'r1999')`, "session_state", 1},
+		{`select agui.load_session('t', 'r1999')`, "session_state", 130},
+		// Once up the lineage for all keys, and once for the id of the run.
+		{`select agui.load_session('t', 'r1999')`, "run", 1010},
+		{`select agui.save_session_state('t', 'k7', '1', 'r1999', 1999)`, "session_state", 4},
+		{`select agui.save_session_state('t', 'k7', '1', 'r1999', 1999)`, "session_key", 8},
+	} {
+		if rows := rowsRead(t, pool, cost.table, cost.statement); rows > cost.most {
+			t.Errorf("%s reads %d rows of agui.%s, want %d at most", cost.statement, rows, cost.table, cost.most)
+		}
+	}
+}
+
 // Each batch is folded once, however many runs lie between two snapshots that are kept. With a state larger than all of the log, that is
 // none but the last.
 func TestCompactionReadsTheLogOnce(t *testing.T) {

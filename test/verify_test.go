@@ -589,6 +589,52 @@ var faults = []struct {
 			`there is a snapshot of run number 9, which does not exist`,
 		},
 	},
+	{
+		name: "saved as it should be",
+		plant: `
+			select agui.save_session_state('saved as it should be', 'k', '1', run_id), agui.save_checkpoint('saved as it should be', run_id, '{}')
+			from agui.run where thread_key = KEY order by run_no;
+			select agui.remove_session_state('saved as it should be', 'k', 'd')`,
+	},
+	{
+		name: "saved in no thread",
+		plant: `
+			select agui.save_session_state('saved in no thread', 'k', '1'), agui.save_checkpoint('saved in no thread', 'c', '{}');
+			delete from agui.snapshot where thread_key = KEY;
+			delete from agui.message where thread_key = KEY;
+			delete from agui.batch where thread_key = KEY;
+			delete from agui.run where thread_key = KEY;
+			delete from agui.thread where thread_key = KEY`,
+		want: []string{
+			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints`,
+		},
+	},
+	{
+		name: "session state damaged",
+		plant: `
+			insert into agui.session_key (thread_key, key, last_version, saved_at)
+			values (KEY, 'behind', 1, now()), (KEY, 'lost', 2, now()), (KEY, 'shorter', 3, now());
+			insert into agui.session_state (thread_key, run_no, key, version, document)
+			values (KEY, 0, 'behind', 2, '1'), (KEY, 0, 'shorter', 2, '1'), (KEY, 0, 'unnumbered', 1, '1'), (KEY, 9, 'shorter', 1, '1')`,
+		want: []string{
+			`session state of the key "behind" has version 2, beyond the last number given, 1`,
+			`version 2 of session state of the key "lost" is missing, the newest one`,
+			`version 3 of session state of the key "shorter" is missing, the newest one is 2`,
+			`session state of the key "unnumbered" is not numbered`,
+			`version 1 of session state of the key "shorter" belongs to run number 9, which does not exist`,
+		},
+	},
+	{
+		name: "checkpoints damaged",
+		plant: `
+			insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
+			values (KEY, 1, '', 'a', null, '1'), (KEY, 3, '', 'b', 2, '1'), (KEY, 4, 'n', 'c', 1, '1')`,
+		want: []string{
+			`checkpoint "b" has the number 3, not 2: checkpoints are missing`,
+			`the parent of checkpoint "b", number 2, does not exist in its namespace`,
+			`the parent of checkpoint "c", number 1, does not exist in its namespace`,
+		},
+	},
 }
 
 // plantFaults makes the threads of a list of faults and damages them.
@@ -606,6 +652,9 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.batch disable trigger user;
 		alter table agui.snapshot drop constraint snapshot_thread_key_run_no_fkey;
 		alter table agui.message drop constraint message_thread_key_fkey;
+		alter table agui.session_key drop constraint session_key_thread_key_fkey;
+		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
+		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
 		alter table agui.run
 			drop constraint run_thread_key_fkey, drop constraint run_thread_key_parent_no_fkey, drop constraint run_thread_key_run_id_key,
 			drop constraint run_parent_is_older, drop constraint run_status_is_known, drop constraint run_has_bounds_once_ended`); err != nil {

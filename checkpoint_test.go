@@ -1,0 +1,185 @@
+package pgagui_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func mustCheckpoint(t testing.TB, store *pgagui.Store, threadID string, checkpoint pgagui.Checkpoint) int64 {
+	t.Helper()
+	number, err := store.SaveCheckpoint(context.Background(), threadID, checkpoint)
+	if err != nil {
+		t.Fatalf("save checkpoint %+v: %v", checkpoint, err)
+	}
+	return number
+}
+
+// idsOf are the ids of checkpoints in one line.
+func idsOf(checkpoints []pgagui.Checkpoint, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	ids := make([]string, len(checkpoints))
+	for i, checkpoint := range checkpoints {
+		ids[i] = checkpoint.ID
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestCheckpointsFormATreeInEachNamespace(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	if none, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || none.Number != 0 {
+		t.Errorf("the last of none is %+v, error %v", none, err)
+	}
+	for number, checkpoint := range []pgagui.Checkpoint{
+		{ID: "a", Document: json.RawMessage(` {"$type":"Checkpoint","x":"\u0000"} `)},
+		{ID: "b", Parent: "a", Document: json.RawMessage(`1e400`)},
+		{ID: "a", Namespace: "child", Document: json.RawMessage(`{}`)},
+		{ID: "c", Parent: "a", Document: json.RawMessage(`null`)},
+		{ID: "d", Parent: "b", Document: json.RawMessage(`{"a":1,"a":2}`)},
+	} {
+		for range 2 { // the second one is a repeat
+			if got := mustCheckpoint(t, store, "t", checkpoint); got != int64(number+1) {
+				t.Errorf("%s of %q has number %d, want %d", checkpoint.ID, checkpoint.Namespace, got, number+1)
+			}
+		}
+		loaded, err := store.LoadCheckpoint(ctx, "t", checkpoint.ID, checkpoint.Namespace)
+		if err != nil || string(loaded.Document) != string(checkpoint.Document) || loaded.Parent != checkpoint.Parent ||
+			loaded.Number != int64(number+1) || loaded.SavedAt.IsZero() {
+			t.Errorf("saved %+v, loaded %+v, error %v", checkpoint, loaded, err)
+		}
+	}
+	child := "child"
+	for what, test := range map[string]struct{ got, want string }{
+		"all":              {idsOf(store.Checkpoints(ctx, "t", nil)), "a b a c d"},
+		"of a namespace":   {idsOf(store.Checkpoints(ctx, "t", &child)), "a"},
+		"of no thread":     {idsOf(store.Checkpoints(ctx, "x", nil)), ""},
+		"to the last":      {idsOf(store.CheckpointLineage(ctx, "t", "", "")), "a b d"},
+		"to another":       {idsOf(store.CheckpointLineage(ctx, "t", "c", "")), "a c"},
+		"to a root":        {idsOf(store.CheckpointLineage(ctx, "t", "a", "")), "a"},
+		"in the namespace": {idsOf(store.CheckpointLineage(ctx, "t", "", "child")), "a"},
+		"to none":          {idsOf(store.CheckpointLineage(ctx, "x", "", "")), ""},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: %q, want %q", what, test.got, test.want)
+		}
+	}
+	if last, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || last.ID != "d" || last.Parent != "b" {
+		t.Errorf("the last is %+v, error %v", last, err)
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestCheckpointsRefuse(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	ctx := context.Background()
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "a", Document: json.RawMessage(`{"a":1}`)})
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "b", Parent: "a", Document: json.RawMessage(`{}`)})
+	save := func(id, parent, document string) error {
+		_, err := store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: id, Parent: parent, Document: json.RawMessage(document)})
+		return err
+	}
+	failure := func(_ any, err error) error { return err }
+	for what, test := range map[string]struct{ got, want error }{
+		"other bytes":              {save("a", "", `{"a": 1}`), pgagui.ErrConflictingRepeat},
+		"another parent":           {save("b", "", `{}`), pgagui.ErrConflictingRepeat},
+		"an unknown parent":        {save("c", "x", `{}`), pgagui.ErrUnknownParent},
+		"no id":                    {save("", "", `{}`), pgagui.ErrInvalidEvents},
+		"an id that is too long":   {save(strings.Repeat("x", 1025), "", `{}`), pgagui.ErrLimitExceeded},
+		"no JSON":                  {save("c", "", `{`), pgagui.ErrInvalidEvents},
+		"too deep":                 {save("c", "", strings.Repeat("[", 1001)+strings.Repeat("]", 1001)), pgagui.ErrLimitExceeded},
+		"no document":              {failure(store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: "c"})), pgagui.ErrInvalidEvents},
+		"an unknown one":           {failure(store.LoadCheckpoint(ctx, "t", "x", "")), pgagui.ErrUnknownCheckpoint},
+		"one of a namespace":       {failure(store.LoadCheckpoint(ctx, "t", "a", "n")), pgagui.ErrUnknownCheckpoint},
+		"an unknown one's lineage": {failure(store.CheckpointLineage(ctx, "x", "a", "")), pgagui.ErrUnknownCheckpoint},
+	} {
+		if !errors.Is(test.got, test.want) {
+			t.Errorf("%s: error %v, want %v", what, test.got, test.want)
+		}
+	}
+}
+
+// Who has read up to N and sees N+1 has missed nothing.
+func TestCheckpointsAreNumberedInCommitOrder(t *testing.T) {
+	bothWays(t, checkpointsAreNumberedInCommitOrder)
+}
+
+func checkpointsAreNumberedInCommitOrder(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
+	ctx := context.Background()
+	const writers, each = 6, 12
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	for writer := range writers {
+		group.Go(func() {
+			namespace := fmt.Sprint("n", writer%2)
+			for n := range each {
+				checkpoint := pgagui.Checkpoint{ID: fmt.Sprint(writer, "-", n), Namespace: namespace, Document: json.RawMessage(`{}`)}
+				if _, err := store.SaveCheckpoint(ctx, "t", checkpoint); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	for seen, ended := 0, false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		all, err := store.Checkpoints(ctx, "t", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) < seen {
+			t.Fatalf("%d checkpoints were there, now %d", seen, len(all))
+		}
+		for i, checkpoint := range all {
+			if checkpoint.Number != int64(i+1) {
+				t.Fatalf("checkpoint %d of %d has number %d", i+1, len(all), checkpoint.Number)
+			}
+		}
+		if seen = len(all); ended && seen != writers*each {
+			t.Errorf("%d checkpoints, want %d", seen, writers*each)
+		}
+	}
+	mustVerify(t, store, "t")
+}
+
+func TestTheLineageOfManyCheckpoints(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	// Two chains that alternate, so that the tree is no line.
+	if _, err := pool.Exec(ctx, `
+		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
+		insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
+		select agui.thread_key('', 't'), n, '', 'c' || n, nullif(greatest(n - 2, 0), 0), '{}' from generate_series(1, 20000) as n`); err != nil {
+		t.Fatal(err)
+	}
+	lineage, err := store.CheckpointLineage(ctx, "t", "", "")
+	if err != nil || len(lineage) != 10_000 || lineage[0].ID != "c2" || lineage[9999].ID != "c20000" || lineage[9999].Parent != "c19998" {
+		t.Errorf("%d checkpoints, error %v", len(lineage), err)
+	}
+	number := rand.IntN(20_000) + 1
+	if one, err := store.LoadCheckpoint(ctx, "t", fmt.Sprint("c", number), ""); err != nil || one.Number != int64(number) {
+		t.Errorf("%+v, error %v", one, err)
+	}
+	mustVerify(t, store, "t")
+}
