@@ -17,14 +17,14 @@ import (
 
 // SessionState is a document of session state.
 type SessionState struct {
-	Key string
+	Key string `json:"key"`
 	// RunID is the run that it was saved at, which may be one before the run that was asked for; empty: it is the thread's own.
-	RunID string
+	RunID string `json:"runId,omitempty"`
 	// Version numbers the documents of a key in its thread 1, 2, 3, …, whatever run they were saved at. 0: there is none.
-	Version int64
-	SavedAt time.Time
+	Version int64     `json:"version"`
+	SavedAt time.Time `json:"savedAt"`
 	// Document holds its very bytes. nil: there is none, or, among several versions, this one says that it was removed.
-	Document json.RawMessage
+	Document json.RawMessage `json:"document,omitempty"`
 }
 
 // SaveState says where a document is saved, and in the place of what.

@@ -20,8 +20,8 @@ func (p *program) eraseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "erase THREAD… | --older-than TIME",
 		Short: "Remove threads for good",
-		Long: `Removes threads entirely: their events, runs and snapshots, each thread in a transaction of its own. With --older-than those that had
-no event for so long. What stays of a thread is a row in the table agui.erasure: which thread, when, by whom and why, never what was in
+		Long: `Removes threads entirely: their events, runs, snapshots, session state and checkpoints, each thread in a transaction of its own. With
+--older-than those to which nothing was appended, and in which nothing was saved, for so long. What stays of a thread is a row in the table agui.erasure: which thread, when, by whom and why, never what was in
 it. Appends to an erased thread are refused until "pgagui allow" lets it begin anew.
 
 It asks first; where there is no terminal to ask on, it needs --yes. It takes the rights of the role agui_maintainer. Backups and archived
@@ -43,7 +43,7 @@ WAL hold a thread until they expire.`,
 			if !options.DryRun && !yes {
 				what := countText(len(threads), "thread")
 				if len(threads) == 0 {
-					what = "all threads without an event for " + olderThan.String()
+					what = "all threads without news for " + olderThan.String()
 				}
 				fmt.Fprintf(p.messages, "This removes %s for good.\n", what)
 				if err := p.confirm(command); err != nil {
@@ -56,7 +56,7 @@ WAL hold a thread until they expire.`,
 			return p.eraseOlder(command.Context(), options)
 		},
 	}
-	command.Flags().Var((*age)(&olderThan), "older-than", "threads whose last event was so long ago, as in 12h or 90d")
+	command.Flags().Var((*age)(&olderThan), "older-than", "threads without an event or anything saved for so long, as in 12h or 90d")
 	command.Flags().BoolVar(&allScopes, "all-scopes", false, "with --older-than: threads of all scopes")
 	command.Flags().StringVar(&options.Reason, "reason", "", "noted in agui.erasure")
 	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "only say what would be removed")

@@ -85,7 +85,7 @@ Results go to stdout, everything else to stderr.`,
 	}
 	add("start", p.demoCommand(), p.migrateCommand())
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
-	add("read", p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.statusCommand(), p.stopCommand())
+	add("read", p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", p.compactCommand(), p.workerCommand(), p.reapCommand(), p.repackCommand(), p.verifyCommand(), p.eraseCommand(), p.allowCommand(), p.statsCommand(), p.benchCommand())
 	root.AddCommand(p.versionCommand(), exitCodesTopic())
 	return root

@@ -28,7 +28,7 @@ var workerJobs = []struct{ name, schedule, does string }{
 	{"reap", "@every 1m", "close the runs whose writers are gone"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
 	{"verify", "0 3 * * *", "check log, tree and snapshots of the threads with news for --verify-since"},
-	{"erase", off, "remove threads for good that had no event for --erase-after"},
+	{"erase", off, "remove threads for good that had no news for --erase-after"},
 }
 
 // off is the schedule of a job that is not done.
