@@ -132,3 +132,34 @@ func ExampleStore_Follow() {
 		fmt.Printf("data: %s\n\n", event.Payload)
 	}
 }
+
+// What a part of the agent keeps of a conversation is changed by whoever has read its current version.
+func ExampleStore_SaveSessionState() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	for {
+		todo, err := store.LoadSessionState(ctx, "thread-1", "todo", "run-2") // what run-2 or a run before it has saved
+		if err != nil {
+			log.Fatal(err)
+		}
+		var items []string // none while Version is 0
+		if todo.Version > 0 {
+			if err := json.Unmarshal(todo.Document, &items); err != nil {
+				log.Fatal(err)
+			}
+		}
+		document, err := json.Marshal(append(items, "book the hotel"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", Version: todo.Version})
+		if errors.Is(err, pgagui.ErrStaleVersion) {
+			continue // another writer came first: once more, with what it has saved
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("saved as version", version)
+		return
+	}
+}

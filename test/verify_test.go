@@ -610,6 +610,15 @@ var faults = []struct {
 		},
 	},
 	{
+		name: "saved and nothing appended",
+		plant: `
+			select agui.save_session_state('saved and nothing appended', 'k', '1'), agui.save_checkpoint('saved and nothing appended', 'c', '{}');
+			delete from agui.snapshot where thread_key = KEY;
+			delete from agui.message where thread_key = KEY;
+			delete from agui.batch where thread_key = KEY;
+			delete from agui.run where thread_key = KEY`,
+	},
+	{
 		name: "session state damaged",
 		plant: `
 			insert into agui.session_key (thread_key, key, last_version, saved_at)

@@ -204,6 +204,9 @@ create table agui.session_state (
     foreign key (thread_key, key) references agui.session_key
 );
 
+-- As in agui.batch: a load of ten documents of 6 KB looks at 71 pages, not at 101.
+alter table agui.session_state alter column document set storage main;
+
 comment on table agui.session_state is
     'What a part of the agent keeps of a conversation beside the events: a document per thread, run and key, in its last versions. A run has what was saved '
     'nearest to it on its lineage.';
@@ -232,6 +235,8 @@ create table agui.checkpoint (
 );
 
 create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
+
+alter table agui.checkpoint alter column document set storage main;
 
 comment on table agui.checkpoint is 'The state of a workflow engine at some point of a conversation; from its parents it went on to there.';
 comment on column agui.checkpoint.checkpoint_no is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. A parent has a smaller number than its children.';
