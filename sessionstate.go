@@ -44,9 +44,9 @@ type SessionPlace struct {
 	RunID    string // empty: none, what is meant is the thread's own
 }
 
-// SaveSessionState saves a document and returns its version. A call whose answer was lost can be made again, unless it overwrites: the
-// answer is the same. So two writers who save the same bytes in the place of the same version count as one; where that would matter, as in a
-// counter or a lock, let the document say whose it is. How many versions are kept of a document says the setting agui.session_versions of the database, 10 unless set.
+// SaveSessionState saves a document and returns its version. Of several who save in the place of one version, one succeeds, the others get
+// ErrStaleVersion. So does a writer who lost the answer and makes the call again: what LoadSessionState gives says whether the document is its own.
+// How many versions are kept of a document says the setting agui.session_versions of the database, 10 unless set.
 // In a transaction with Append, append first.
 //
 // Errors: ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (for a run that is named), ErrThreadErased, ErrInvalidEvents (no JSON, no key),

@@ -192,13 +192,12 @@ comment on column agui.session_key.last_version is 'Number of the version saved 
 comment on column agui.session_key.saved_at is 'When that was.';
 
 create table agui.session_state (
-    thread_key    uuid not null,
-    run_no        int not null,
-    key           text not null,
-    version       bigint not null,
-    after_version bigint,
-    document      json,
-    saved_at      timestamptz not null default clock_timestamp(),
+    thread_key uuid not null,
+    run_no     int not null,
+    key        text not null,
+    version    bigint not null,
+    document   json,
+    saved_at   timestamptz not null default clock_timestamp(),
     primary key (thread_key, key, run_no, version),
     unique (thread_key, key, version),
     foreign key (thread_key, key) references agui.session_key
@@ -214,8 +213,6 @@ comment on column agui.session_state.run_no is
     'The run that it was saved at; 0: none, it is the thread''s own. No foreign key, for there is no run 0; agui.verify looks after it.';
 comment on column agui.session_state.key is 'session_key.key.';
 comment on column agui.session_state.version is 'Numbers the documents of a key in its thread 1, 2, 3, …, whatever run they were saved at.';
-comment on column agui.session_state.after_version is
-    'The version that its writer had read, 0: none; tells the repeat of a call whose answer was lost. null: the writer saved whatever was there.';
 comment on column agui.session_state.document is
     'The document, byte for byte; null: from this run on there is none, whatever runs before it have.';
 comment on column agui.session_state.saved_at is 'When it was saved.';

@@ -8265,8 +8265,8 @@ $$;
 comment on function agui.save_session_state(text, text, json, text, bigint, text) is
     'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of those that go on from it, until one of them saves '
     'its own; without a run it is the thread''s own, which runs see that have none on their lineage. version is the one that agui.load_session_state gave for this '
-    'run, 0: none; another current one refuses the call. null saves whatever is there. A repeat of a call with a version, whose answer was lost, gives the same '
-    'answer; so a document that could be two writers'' (a counter, a lock) should say whose it is. The thread need not have runs. In a transaction with agui.append, append first. Errors: AG001 unknown thread, AG002 unknown run, AG008 no key or no '
+    'run, 0: none; another current one refuses the call, also when it is that of the same call made before, whose answer was lost: load, and see. null saves '
+    'whatever is there. The thread need not have runs. In a transaction with agui.append, append first. Errors: AG001 unknown thread, AG002 unknown run, AG008 no key or no '
     'document, AG011 over a limit, AG014 the thread was erased, AG018 another version is the current one (DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, text) from public;
@@ -8552,9 +8552,6 @@ begin
     current := case when nearest.document is null then 0 else nearest.version end;
 
     if version <> current and version is distinct from nearest.version then
-        if nearest.run_no = run_no and nearest.after_version = version and nearest.document::text is not distinct from document::text then
-            return nearest.version;  -- the answer to this very call was lost
-        end if;
         raise exception using
             errcode = 'AG018',
             message = format('%s: the writer has read %s, but %s', subject,
@@ -8573,8 +8570,8 @@ begin
     update agui.session_key as known
     set last_version = known.last_version + 1, saved_at = greatest(known.saved_at, clock_timestamp())
     where known.thread_key = write_session_state.thread_key and known.key = write_session_state.key;
-    insert into agui.session_state (thread_key, run_no, key, version, after_version, document)
-    values (thread_key, run_no, key, last_version + 1, version, document);
+    insert into agui.session_state (thread_key, run_no, key, version, document)
+    values (thread_key, run_no, key, last_version + 1, document);
 
     -- The versions of this run that are too many now.
     delete from agui.session_state as state

@@ -59,9 +59,6 @@ begin
     current := case when nearest.document is null then 0 else nearest.version end;
 
     if version <> current and version is distinct from nearest.version then
-        if nearest.run_no = run_no and nearest.after_version = version and nearest.document::text is not distinct from document::text then
-            return nearest.version;  -- the answer to this very call was lost
-        end if;
         raise exception using
             errcode = 'AG018',
             message = format('%s: the writer has read %s, but %s', subject,
@@ -80,8 +77,8 @@ begin
     update agui.session_key as known
     set last_version = known.last_version + 1, saved_at = greatest(known.saved_at, clock_timestamp())
     where known.thread_key = write_session_state.thread_key and known.key = write_session_state.key;
-    insert into agui.session_state (thread_key, run_no, key, version, after_version, document)
-    values (thread_key, run_no, key, last_version + 1, version, document);
+    insert into agui.session_state (thread_key, run_no, key, version, document)
+    values (thread_key, run_no, key, last_version + 1, document);
 
     -- The versions of this run that are too many now.
     delete from agui.session_state as state
