@@ -15,8 +15,8 @@ type Checkpoint struct {
 	ID string
 	// Namespace keeps the checkpoints of several workflows of a thread apart. It may be empty.
 	Namespace string
-	// Parent is the checkpoint, of the same namespace, that it goes on from; empty: none.
-	Parent string
+	// ParentID is the checkpoint, of the same namespace, that it goes on from; empty: none.
+	ParentID string
 	// Document holds its very bytes.
 	Document json.RawMessage
 
@@ -33,7 +33,7 @@ type Checkpoint struct {
 // ErrLimitExceeded (64 MB, nested 1,000 deep, ids of 1,024 bytes).
 func (s *Store) SaveCheckpoint(ctx context.Context, threadID string, checkpoint Checkpoint) (number int64, err error) {
 	number, err = s.queries.SaveCheckpoint(ctx, db.SaveCheckpointParams{
-		ThreadID: threadID, CheckpointID: checkpoint.ID, Document: rawjson.Text(checkpoint.Document), ParentID: orNull(checkpoint.Parent),
+		ThreadID: threadID, CheckpointID: checkpoint.ID, Document: rawjson.Text(checkpoint.Document), ParentID: orNull(checkpoint.ParentID),
 		Namespace: checkpoint.Namespace, Scope: s.scope,
 	})
 	return number, refusal(err)
@@ -82,7 +82,7 @@ func (s *Store) CheckpointLineage(ctx context.Context, threadID, checkpointID, n
 
 func checkpointOf(row db.CheckpointsRow) Checkpoint {
 	return Checkpoint{
-		ID: row.CheckpointID, Namespace: row.Namespace, Parent: row.ParentID, Document: json.RawMessage(row.Document),
+		ID: row.CheckpointID, Namespace: row.Namespace, ParentID: row.ParentID, Document: json.RawMessage(row.Document),
 		Number: row.CheckpointNo, SavedAt: row.SavedAt,
 	}
 }

@@ -44,10 +44,10 @@ func TestCheckpointsFormATreeInEachNamespace(t *testing.T) {
 	}
 	for number, checkpoint := range []pgagui.Checkpoint{
 		{ID: "a", Document: json.RawMessage(` {"$type":"Checkpoint","x":"\u0000"} `)},
-		{ID: "b", Parent: "a", Document: json.RawMessage(`1e400`)},
+		{ID: "b", ParentID: "a", Document: json.RawMessage(`1e400`)},
 		{ID: "a", Namespace: "child", Document: json.RawMessage(`{}`)},
-		{ID: "c", Parent: "a", Document: json.RawMessage(`null`)},
-		{ID: "d", Parent: "b", Document: json.RawMessage(`{"a":1,"a":2}`)},
+		{ID: "c", ParentID: "a", Document: json.RawMessage(`null`)},
+		{ID: "d", ParentID: "b", Document: json.RawMessage(`{"a":1,"a":2}`)},
 	} {
 		for range 2 { // the second one is a repeat
 			if got := mustCheckpoint(t, store, "t", checkpoint); got != int64(number+1) {
@@ -55,7 +55,7 @@ func TestCheckpointsFormATreeInEachNamespace(t *testing.T) {
 			}
 		}
 		loaded, err := store.LoadCheckpoint(ctx, "t", checkpoint.ID, checkpoint.Namespace)
-		if err != nil || string(loaded.Document) != string(checkpoint.Document) || loaded.Parent != checkpoint.Parent ||
+		if err != nil || string(loaded.Document) != string(checkpoint.Document) || loaded.ParentID != checkpoint.ParentID ||
 			loaded.Number != int64(number+1) || loaded.SavedAt.IsZero() {
 			t.Errorf("saved %+v, loaded %+v, error %v", checkpoint, loaded, err)
 		}
@@ -75,7 +75,7 @@ func TestCheckpointsFormATreeInEachNamespace(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, test.got, test.want)
 		}
 	}
-	if last, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || last.ID != "d" || last.Parent != "b" {
+	if last, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || last.ID != "d" || last.ParentID != "b" {
 		t.Errorf("the last is %+v, error %v", last, err)
 	}
 	mustVerify(t, store, "t")
@@ -86,9 +86,9 @@ func TestCheckpointsRefuse(t *testing.T) {
 	store, _ := newStore(t)
 	ctx := context.Background()
 	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "a", Document: json.RawMessage(`{"a":1}`)})
-	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "b", Parent: "a", Document: json.RawMessage(`{}`)})
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "b", ParentID: "a", Document: json.RawMessage(`{}`)})
 	save := func(id, parent, document string) error {
-		_, err := store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: id, Parent: parent, Document: json.RawMessage(document)})
+		_, err := store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: id, ParentID: parent, Document: json.RawMessage(document)})
 		return err
 	}
 	failure := func(_ any, err error) error { return err }
@@ -174,7 +174,7 @@ func TestTheLineageOfManyCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	lineage, err := store.CheckpointLineage(ctx, "t", "", "")
-	if err != nil || len(lineage) != 10_000 || lineage[0].ID != "c2" || lineage[9999].ID != "c20000" || lineage[9999].Parent != "c19998" {
+	if err != nil || len(lineage) != 10_000 || lineage[0].ID != "c2" || lineage[9999].ID != "c20000" || lineage[9999].ParentID != "c19998" {
 		t.Errorf("%d checkpoints, error %v", len(lineage), err)
 	}
 	number := rand.IntN(20_000) + 1

@@ -97,6 +97,19 @@ from agui.session_runs('old', '[
 ]') as run;
 select seq, run_id, type, payload from agui.session_messages('old');
 
+\echo == What an agent keeps for itself: a document per run and key, in the place of the version that its writer has read. A branch has what its lineage has.
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art"]}', 'run-1', version => 0);
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art", "food"]}', 'run-2', version => 1);
+select run_id, version, document from agui.load_session_state('tour', 'memory', 'run-2');
+select run_id, version, document from agui.load_session_state('tour', 'memory', 'run-3');
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory"}', 'run-2', version => 1);
+select agui.load_session('tour', 'run-3');
+
+\echo == Checkpoints of a workflow engine, each behind its parent
+select agui.save_checkpoint('tour', 'c1', '{"step": 1}'), agui.save_checkpoint('tour', 'c2', '{"step": 2}', parent_id => 'c1');
+select agui.save_checkpoint('tour', 'c2b', '{"step": "2b"}', parent_id => 'c1');
+select checkpoint_id, parent_id, document from agui.checkpoint_lineage('tour', 'c2b');
+
 \echo == Running agents: their events in one call and one commit. Each call is answered by its number; one that is refused does not keep the others.
 select call_no, last_seq, error_code, error from agui.append_many(
     array['live-1', 'live-2', 'live-2'],

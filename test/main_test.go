@@ -18,7 +18,16 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if where := os.Getenv(sessionAgent); where != "" {
+		if err := goOnWithSession(where); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testdb.Main(m)
+}
 
 // meaning is what a reducer makes of a stream.
 type meaning struct {
