@@ -53,6 +53,7 @@ drop function agui.save_sessions(sessions json, scope text);
 drop function agui.save_session_state(thread_id text, key text, document json, run_id text, version bigint, scope text);
 drop function agui.save_session(session json, scope text);
 drop function agui.remove_session_state(thread_id text, key text, run_id text, version bigint, scope text);
+drop function agui.refuse_large_document(document json, subject text);
 drop function agui.open_thread(thread_id text, scope text);
 drop function agui.nearest_session_states(thread_key uuid, run_no int, keys text[]);
 drop function agui.load_sessions(thread_ids text[], run_ids text[], scope text);

@@ -1429,13 +1429,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes constant int := 64 * 1024 * 1024;
-    max_depth constant int := 1000;
-    subject   text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
-    key       uuid;
-    existing  agui.checkpoint;
-    parent    agui.checkpoint;
-    new_no    bigint;
+    subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+    key      uuid;
+    existing agui.checkpoint;
+    parent   agui.checkpoint;
+    new_no   bigint;
 begin
     if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
         raise exception using
@@ -1447,16 +1445,7 @@ begin
             errcode = 'AG011',
             message = format('%s: checkpoint id and namespace may be 1,024 bytes long at most', subject);
     end if;
-    if octet_length(document::text) > max_bytes then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
-    end if;
-    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
-    end if;
+    perform agui.refuse_large_document(document, subject);
     key := agui.open_thread(thread_id, scope);
 
     -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
@@ -8180,6 +8169,38 @@ comment on function agui.open_thread(text, text) is
 
 revoke execute on function agui.open_thread(text, text) from public;
 
+-- sql/functions/session/refuse_large_document.sql
+create or replace function agui.refuse_large_document(document json, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes constant int := 64 * 1024 * 1024;
+    max_depth constant int := 1000;
+    bytes     constant int := octet_length(document::text);
+begin
+    if bytes > max_bytes then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document has %s bytes, more than the %s that may be', subject, bytes, max_bytes);
+    end if;
+    -- Depth takes bytes: most documents are too short to be too deep.
+    if bytes > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
+        raise exception using
+            errcode = 'AG011',
+            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
+    end if;
+end
+$$;
+
+comment on function agui.refuse_large_document(json, text) is
+    'Refuses (AG011) a document of session state or a checkpoint of more than 64 MB or nested more than 1,000 deep.';
+
+revoke execute on function agui.refuse_large_document(json, text) from public;
+
 -- sql/functions/session/remove_session_state.sql
 create or replace function agui.remove_session_state(
     thread_id text,
@@ -8506,9 +8527,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes   constant int := 64 * 1024 * 1024;
-    max_depth   constant int := 1000;
-    white_space constant text := E' \t\n\r';
+    white_space  constant text := E' \t\n\r';
     last_version bigint;
     nearest      agui.session_state;
     current      bigint;
@@ -8524,16 +8543,7 @@ begin
             message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
     end if;
     subject := format('key "%s" of %s', key, subject);
-    if octet_length(document::text) > max_bytes then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
-    end if;
-    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
-    end if;
+    perform agui.refuse_large_document(document, subject);
 
     -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
     -- one with an older snapshot gets 40001.

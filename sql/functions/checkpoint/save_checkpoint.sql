@@ -12,13 +12,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes constant int := 64 * 1024 * 1024;
-    max_depth constant int := 1000;
-    subject   text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
-    key       uuid;
-    existing  agui.checkpoint;
-    parent    agui.checkpoint;
-    new_no    bigint;
+    subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+    key      uuid;
+    existing agui.checkpoint;
+    parent   agui.checkpoint;
+    new_no   bigint;
 begin
     if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
         raise exception using
@@ -30,16 +28,7 @@ begin
             errcode = 'AG011',
             message = format('%s: checkpoint id and namespace may be 1,024 bytes long at most', subject);
     end if;
-    if octet_length(document::text) > max_bytes then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
-    end if;
-    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
-    end if;
+    perform agui.refuse_large_document(document, subject);
     key := agui.open_thread(thread_id, scope);
 
     -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.

@@ -13,9 +13,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes   constant int := 64 * 1024 * 1024;
-    max_depth   constant int := 1000;
-    white_space constant text := E' \t\n\r';
+    white_space  constant text := E' \t\n\r';
     last_version bigint;
     nearest      agui.session_state;
     current      bigint;
@@ -31,16 +29,7 @@ begin
             message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
     end if;
     subject := format('key "%s" of %s', key, subject);
-    if octet_length(document::text) > max_bytes then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, octet_length(document::text), max_bytes);
-    end if;
-    if octet_length(document::text) > 2 * max_depth and agui.json_too_deep(document::text, max_depth) then
-        raise exception using
-            errcode = 'AG011',
-            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
-    end if;
+    perform agui.refuse_large_document(document, subject);
 
     -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
     -- one with an older snapshot gets 40001.
