@@ -163,3 +163,43 @@ func ExampleStore_SaveSessionState() {
 		return
 	}
 }
+
+// An audit reads everything that happened in a thread, a page at a time, and goes on later where it was.
+func ExampleStore_History() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	options := pgagui.HistoryOptions{Limit: 1000}
+	for {
+		page, err := store.History(ctx, "thread-1", options)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, event := range page.Events {
+			fmt.Println(event.Seq, event.Type, event.Count, "events", string(event.Payload))
+		}
+		options.AfterSeq = page.AfterSeq // keep it to go on from here
+		if len(page.Events) < options.Limit {
+			return
+		}
+	}
+}
+
+// What tools did for a conversation, and what the user still has to answer.
+func ExampleStore_ToolCalls() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	calls, err := store.ToolCalls(ctx, "thread-1", pgagui.At{}, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, call := range calls {
+		switch call.Status {
+		case pgagui.ToolCallCompleted:
+			fmt.Println(call.Name, call.Arguments, "gave", string(call.Result), "after", call.EndedAt.Sub(call.StartedAt))
+		case pgagui.ToolCallCalled:
+			fmt.Println(call.Name, call.Arguments, "waits for its result")
+		case pgagui.ToolCallCutOff:
+			fmt.Println(call.Name, "was cut off")
+		}
+	}
+}
