@@ -196,6 +196,29 @@ func TestWhatTheHistoryJoins(t *testing.T) {
 	}
 }
 
+// A chunk without an id goes on with the message of its lane, which others may name too. What the chunk that began it said may be on the page
+// before.
+func TestChunksWithoutIDsMeanTheSameOnAnyPage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	reader := historyReader{store: pgagui.New(pool, nil), pool: pool}
+	for i, events := range [][]placedEvent{
+		{event("CUSTOM"), event("CUSTOM"), chunk("TEXT_MESSAGE", "m", "a"), text("n", "x").of("s"), chunk("TEXT_MESSAGE", "", "b"), chunk("TEXT_MESSAGE", "m", "c").of("s"), chunk("TEXT_MESSAGE", "", "d")},
+		{event("CUSTOM"), event("CUSTOM"), chunk("TEXT_MESSAGE", "m", "a"), text("n", "x").of("s"), chunk("TEXT_MESSAGE", "", "b"), text("m", "c").of("s"), chunk("TEXT_MESSAGE", "", "d")},
+		{chunk("TEXT_MESSAGE", "m", "a").of("s"), chunk("TEXT_MESSAGE", "m", "b"), chunk("TEXT_MESSAGE", "", "c").of("s"), chunk("TEXT_MESSAGE", "", "d")},
+		{chunk("TEXT_MESSAGE", "m", "a").of("s"), text("m", "b"), chunk("TEXT_MESSAGE", "", "c").of("s"), text("m", "d")},
+		{chunk("TOOL_CALL", "k", "a").with("toolCallName", `"f"`).of("s"), args("k", "b"), chunk("TOOL_CALL", "", "c").of("s"), args("k", "d")},
+	} {
+		log := generatedLog{seed: uint64(i), parents: []int{-1}, events: events}
+		log.store(t, pool)
+		for _, limit := range []int{1, 2, 3, 100} {
+			if problem := log.whatRowsMean(t, reader.read(t, log.thread(), pgagui.HistoryOptions{Limit: limit})); problem != "" {
+				t.Errorf("%s, pages of %d rows: %s", log, limit, problem)
+			}
+		}
+	}
+}
+
 // A pause ends a row, whoever streams meanwhile; the row says when its first and its last event came.
 func TestAPauseEndsWhatTheHistoryJoins(t *testing.T) {
 	t.Parallel()

@@ -224,8 +224,11 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id and owner may go on with the stream of any subagent.
-                            and not (row_types[item] like '%\_CHUNK' and event.type like '%\_CHUNK')
+                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            and not (
+                                row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
+                                or event.type like '%\_CHUNK' and event.id is null
+                            )
                             or row_types[item] = 'TOOL_CALL_ARGS' and event.type in ('TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END')
                         )
                         and (ids[item] = event.id) is not true
