@@ -143,6 +143,10 @@ func TestWhatTheHistoryJoins(t *testing.T) {
 		{rule: "runs side by side", events: []placedEvent{text("m", "a"), text("m", "b").in(1), text("m", "c"), event("CUSTOM").in(1), text("m", "d"), text("m", "e").in(1)}, want: `acd b CUSTOM e`},
 		{rule: "subagents side by side", events: []placedEvent{text("m", "a").of("s1"), text("n", "b").of("s2"), text("m", "c").of("s1"), text("n", "d").of("s2")}, want: `ac bd`},
 		{rule: "a message that another subagent goes on with", events: []placedEvent{text("m", "a").of("s1"), text("m", "b").of("s2"), text("m", "c").of("s1")}, want: `a b c`},
+		{rule: "an id that is spelled in another way", events: []placedEvent{text("a/b", "a"), text(`a\/b`, "b"), text(`\u0061/b`, "c")}, want: `abc`},
+		{rule: "a message that another subagent goes on with in another spelling", events: []placedEvent{
+			text("a/b", "a").of("s1"), text(`a\/b`, "b").of("s2"), text("a/b", "c").of(`s\u0031`),
+		}, want: `a b c`},
 		{rule: "thinking has no ids", events: []placedEvent{
 			event("THINKING_TEXT_MESSAGE_CONTENT").with("delta", `"a"`), event("THINKING_TEXT_MESSAGE_CONTENT").with("delta", `"b"`),
 			event("THINKING_TEXT_MESSAGE_END"), event("THINKING_TEXT_MESSAGE_CONTENT").with("delta", `"c"`),

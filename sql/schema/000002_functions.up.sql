@@ -4896,6 +4896,11 @@ begin
         end if;
         last_type := null;
 
+        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- one spelling for one id
+            event.id := agui.json_string_token(event.id);
+            event.owner := agui.json_string_token(event.owner);
+            event.parent := agui.json_string_token(event.parent);
+        end if;
         is_piece := compressed
             and event.type in (
                 'TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'THINKING_TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS',
