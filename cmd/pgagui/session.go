@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 	"unicode/utf8"
 
@@ -41,8 +40,8 @@ type sessionRun struct {
 }
 
 func (r *sessionRun) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&r.runID, "run", "", "that of this run, instead of the thread's own")
-	command.Flags().BoolVar(&r.head, "head", false, "that of the head")
+	command.Flags().StringVar(&r.runID, "run", "", "of this run, instead of the thread's own")
+	command.Flags().BoolVar(&r.head, "head", false, "of the head")
 }
 
 // resolve is the run's id; empty: none.
@@ -162,7 +161,7 @@ func (p *program) writeDocument(document []byte) error {
 }
 
 func (p *program) sessionPutCommand() *cobra.Command {
-	var runID string
+	var run sessionRun
 	whole := false
 	command := &cobra.Command{
 		Use:   "put THREAD KEY [FILE|-] | --session THREAD [FILE|-]",
@@ -182,10 +181,10 @@ changed is not written again. Where the session has "versions", others must not 
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			version, err := versionFlag(command)
-			if err != nil {
+			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
-			if whole && (version != nil || runID != "") {
+			if whole && (version != nil || run != sessionRun{}) {
 				return &usageError{problem: "--session takes run and versions from the session", command: command.CommandPath()}
 			}
 			names := 2
@@ -204,38 +203,39 @@ changed is not written again. Where the session has "versions", others must not 
 				if whole {
 					return p.sessionPut(command.Context(), store, arguments[0], name, document)
 				}
-				return p.sessionPutKey(command.Context(), store, arguments[0], arguments[1], document, saveState(runID, version))
+				save, err := run.saveState(command.Context(), store, arguments[0], version)
+				if err != nil {
+					return err
+				}
+				saved, err := store.SaveSessionState(command.Context(), arguments[0], arguments[1], document, save)
+				return p.printVersion(saved, err)
 			})
 		},
 	}
-	command.Flags().StringVar(&runID, "run", "", "at this run, instead of as the thread's own")
+	run.addFlags(command)
 	command.Flags().Int64("version", 0, "only in the place of this version; 0: of none")
 	command.Flags().BoolVar(&whole, "session", false, "save a whole session")
 	return command
 }
 
-func saveState(runID string, version *int64) pgagui.SaveState {
+// saveState says where a document is saved, and in the place of which version; nil: of any.
+func (r *sessionRun) saveState(ctx context.Context, store *pgagui.Store, threadID string, version *int64) (pgagui.SaveState, error) {
+	runID, err := r.resolve(ctx, store, threadID)
 	if version == nil {
-		return pgagui.SaveState{RunID: runID, Overwrite: true}
+		return pgagui.SaveState{RunID: runID, Overwrite: true}, err
 	}
-	return pgagui.SaveState{RunID: runID, Version: *version}
+	return pgagui.SaveState{RunID: runID, Version: *version}, err
 }
 
-func (p *program) sessionPutKey(
-	ctx context.Context, store *pgagui.Store, threadID, key string, document []byte, save pgagui.SaveState,
-) error {
-	version, err := store.SaveSessionState(ctx, threadID, key, document, save)
+// printVersion prints the version that was saved, unless that failed.
+func (p *program) printVersion(version int64, err error) error {
 	if err != nil {
 		return err
 	}
-	return p.printVersion(version)
-}
-
-func (p *program) printVersion(version int64) error {
 	if p.json {
 		return p.printJSON(map[string]int64{"version": version})
 	}
-	_, err := fmt.Fprintln(p.out, version)
+	_, err = fmt.Fprintln(p.out, version)
 	return err
 }
 
@@ -255,13 +255,12 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 
 // readDocument reads a JSON document from a file, or from stdin for -.
 func (p *program) readDocument(name string) ([]byte, error) {
-	var document []byte
-	var err error
-	if name == "-" {
-		document, err = io.ReadAll(p.in)
-	} else {
-		document, err = os.ReadFile(name)
+	content, err := p.open(name)
+	if err != nil {
+		return nil, err
 	}
+	defer content.Close()
+	document, err := io.ReadAll(content)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +363,7 @@ func (p *program) sessionList(ctx context.Context, store *pgagui.Store, threadID
 }
 
 func (p *program) sessionRemoveCommand() *cobra.Command {
-	var runID string
+	var run sessionRun
 	command := &cobra.Command{
 		Use:   "rm THREAD KEY",
 		Short: "Remove a document",
@@ -373,19 +372,20 @@ says so, 0 when there was nothing to remove.`,
 		Args: between(2, 2, "a thread and a key"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			version, err := versionFlag(command)
-			if err != nil {
+			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				removed, err := store.RemoveSessionState(command.Context(), arguments[0], arguments[1], saveState(runID, version))
+				save, err := run.saveState(command.Context(), store, arguments[0], version)
 				if err != nil {
 					return err
 				}
-				return p.printVersion(removed)
+				removed, err := store.RemoveSessionState(command.Context(), arguments[0], arguments[1], save)
+				return p.printVersion(removed, err)
 			})
 		},
 	}
-	command.Flags().StringVar(&runID, "run", "", "as of this run, instead of the thread's own")
+	run.addFlags(command)
 	command.Flags().Int64("version", 0, "only if this version is the current one")
 	return command
 }

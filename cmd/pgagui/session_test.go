@@ -93,6 +93,13 @@ func TestSessionListAndRemove(t *testing.T) {
 	if table := commands.must("session", "ls", "t", "--versions", "memory", "--run", "r2"); !strings.Contains(table, "removed\n") {
 		t.Errorf("table:\n%s", table)
 	}
+	put(`3`, "memory", "--head")
+	if state := parse[pgagui.SessionState](commands, "session", "get", "t", "memory", "--head"); state.RunID != "r4" || string(state.Document) != "3" {
+		t.Errorf("the head has %+v", state)
+	}
+	if removed := commands.must("session", "rm", "t", "memory", "--head"); removed != "5\n" {
+		t.Errorf("removed %q", removed)
+	}
 }
 
 func TestSessionFailures(t *testing.T) {
