@@ -19,6 +19,10 @@
 //
 //	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
 //
+// [Store.History] pages through all that happened in a thread, with the tokens of a message joined; [Store.ToolCalls] and [Store.SessionMessages] tell of a
+// conversation with its places in the log. What an agent keeps for itself between runs is session state ([Store.SaveSessionState],
+// [Store.LoadSession]); the package session gives it behaviours.
+//
 // Every other method is one call of a function of the schema, so anything done here can be done from SQL and in any other language.
 // Errors can be told apart with errors.Is and the Err variables of this package.
 package pgagui

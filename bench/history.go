@@ -13,6 +13,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/bench/corpus"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/testdata/recordings"
 )
 
@@ -57,10 +58,16 @@ func (b *bench) history(ctx context.Context) error {
 		b.addHistorySizes(kind.name, sizes, kind.rows, kind.bytes)
 	}
 	b.addHistorySizes("all of these", sums, nil, nil)
-	if err := database.vacuum(ctx, logTables...); err != nil {
+	if _, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{}); err != nil {
+		return err
+	}
+	if err := database.vacuum(ctx, append(logTables, snapshotTables...)...); err != nil {
 		return err
 	}
 	if err := b.historyPages(ctx, database, long); err != nil {
+		return err
+	}
+	if err := b.conversationOf(ctx, database, long); err != nil {
 		return err
 	}
 	return database.drop(ctx)
@@ -133,6 +140,38 @@ func (b *bench) historyPages(ctx context.Context, database *database, thread cor
 	b.report.add(Measurement{
 		Phase: "history", What: fmt.Sprintf("page through a thread of %d events", events), Unit: "events/s", Ours: Side{Name: "joined"}, Against: Side{Name: "raw"},
 	}, rates(measured[joinedAll], int(events)), rates(measured[rawAll], int(events)))
+	return nil
+}
+
+// conversationOf measures what tells of a conversation with its places in the log, beside reading that log.
+func (b *bench) conversationOf(ctx context.Context, database *database, thread corpus.Conversation) error {
+	const calls, messages, log = "tool calls", "session messages", "its events"
+	measured, err := b.rounds(ctx, "history: tool calls and messages",
+		timed(calls, func(ctx context.Context) error {
+			_, err := database.store.ToolCalls(ctx, thread.ThreadID, pgagui.At{}, 0)
+			return err
+		}),
+		timed(messages, func(ctx context.Context) error {
+			_, err := database.store.SessionMessages(ctx, thread.ThreadID, pgagui.At{}, 0)
+			return err
+		}),
+		timed(log, func(ctx context.Context) error {
+			for _, err := range database.store.Events(ctx, thread.ThreadID, "", 0) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	if err != nil {
+		return err
+	}
+	for _, what := range []string{calls, messages} {
+		b.report.add(Measurement{
+			Phase: "history", What: fmt.Sprintf("%s of a thread of %d events", what, thread.Events()), Unit: "ms",
+			Ours: Side{Name: what}, Against: Side{Name: log},
+		}, inMilliseconds(measured[what]), inMilliseconds(measured[log]))
+	}
 	return nil
 }
 

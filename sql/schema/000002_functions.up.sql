@@ -216,13 +216,13 @@ create type agui.mention as (
     message_id text,
     call_id    text,
     is_result  boolean,
-    error      json
+    error      text
 );
 
 comment on type agui.mention is
     'Where a message or tool call is named in the log: seq, run, type and time (its timestamp, else when it was appended) of the event; item is '
     'its place in the list of messages that the event brings, 0 where it brings none. message_id is the message that the event makes or adds '
-    'to, call_id the tool call that it makes, adds to or (is_result) brings the result of; error is the event itself when it is a RUN_ERROR.';
+    'to, call_id the tool call that it makes, adds to or (is_result) brings the result of; error is {message, code} of a RUN_ERROR, guarded (agui.json_guard).';
 
 -- sql/types/message_row.sql
 create type agui.message_row as (
@@ -5110,7 +5110,11 @@ begin
                 when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
                 when element.type = 'MESSAGES_SNAPSHOT' then element.messages
             end as list,
-            case when element.type = 'RUN_ERROR' then element.payload end as error
+            case when element.type = 'RUN_ERROR' then '{' || concat_ws(
+                ',',
+                '"message":' || coalesce(element.message::text, 'null'),
+                '"code":' || nullif(element.code::text, 'null')
+            ) || '}' end as error
         from (
             select stored.*, ancestor.run_id, agui.json_guarded(stored.events) as guarded
             from ancestor
@@ -5129,12 +5133,13 @@ begin
                 "subagentRunId" json,
                 "timestamp" json,
                 input json,
-                messages json
+                messages json,
+                message json,
+                code json
             ),
-            json_array_elements(batch.events),
             unnest(batch.earlier_us)
         ) with ordinality as element (
-            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, payload, earlier_us, position
+            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, message, code, earlier_us, position
         )
         where element.type = any (types)
             and batch.first_seq + element.position - 1 <= until
@@ -5402,13 +5407,8 @@ begin
             0,
             'error',
             null,
-            agui.json_unguard('{' || concat_ws(
-                ',',
-                '"message":' || coalesce((guarded.event -> 'message')::text, 'null'),
-                '"code":' || nullif((guarded.event -> 'code')::text, 'null')
-            ) || '}')::json
+            agui.json_unguard(mention.error)::json
         from mention
-        cross join lateral (select agui.json_guarded(mention.error) as event offset 0) as guarded
         where mention.type = 'RUN_ERROR'
     )
     select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload

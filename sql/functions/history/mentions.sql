@@ -33,7 +33,11 @@ begin
                 when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
                 when element.type = 'MESSAGES_SNAPSHOT' then element.messages
             end as list,
-            case when element.type = 'RUN_ERROR' then element.payload end as error
+            case when element.type = 'RUN_ERROR' then '{' || concat_ws(
+                ',',
+                '"message":' || coalesce(element.message::text, 'null'),
+                '"code":' || nullif(element.code::text, 'null')
+            ) || '}' end as error
         from (
             select stored.*, ancestor.run_id, agui.json_guarded(stored.events) as guarded
             from ancestor
@@ -52,12 +56,13 @@ begin
                 "subagentRunId" json,
                 "timestamp" json,
                 input json,
-                messages json
+                messages json,
+                message json,
+                code json
             ),
-            json_array_elements(batch.events),
             unnest(batch.earlier_us)
         ) with ordinality as element (
-            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, payload, earlier_us, position
+            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, message, code, earlier_us, position
         )
         where element.type = any (types)
             and batch.first_seq + element.position - 1 <= until

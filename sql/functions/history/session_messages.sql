@@ -101,13 +101,8 @@ begin
             0,
             'error',
             null,
-            agui.json_unguard('{' || concat_ws(
-                ',',
-                '"message":' || coalesce((guarded.event -> 'message')::text, 'null'),
-                '"code":' || nullif((guarded.event -> 'code')::text, 'null')
-            ) || '}')::json
+            agui.json_unguard(mention.error)::json
         from mention
-        cross join lateral (select agui.json_guarded(mention.error) as event offset 0) as guarded
         where mention.type = 'RUN_ERROR'
     )
     select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
