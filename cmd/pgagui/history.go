@@ -58,6 +58,8 @@ single event. An event may hold line ends between its fields; then --null is nee
 	flags.IntVar(&options.Limit, "limit", 100, "rows at most, up to 1000")
 	flags.StringVar(&options.RunID, "run", "", "the events of this run alone")
 	flags.BoolVar(&options.Raw, "raw", false, "join nothing: every event as it was appended")
+	flags.IntVar(&options.MaxBytes, "max-bytes", 0, "join no more text than so many bytes; 0: no bound")
+	flags.DurationVar(&options.MaxIdle, "max-idle", 0, "join no pieces with a longer pause between them, as in 5s; 0: no bound")
 	flags.BoolVar(&given.all, "all", false, "all pages")
 	flags.BoolVar(&given.null, "null", false, "with --json: end each row with a NUL byte instead of a line end")
 	return command
@@ -70,6 +72,8 @@ func (f historyFlags) complete(options *pgagui.HistoryOptions, limited bool, now
 		return fmt.Errorf("--limit must be from 1 to 1000, not %d", options.Limit)
 	case options.AfterSeq < 0:
 		return errors.New("--after-seq must be 0 or more")
+	case options.MaxBytes < 0 || options.MaxIdle < 0:
+		return errors.New("--max-bytes and --max-idle must not be below zero")
 	case f.all && limited:
 		return errors.New("--all and --limit exclude each other")
 	case f.all:

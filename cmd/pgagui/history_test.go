@@ -49,6 +49,7 @@ func TestHistoryShowsWhatHappened(t *testing.T) {
 	}
 	for arguments, want := range map[string]int{
 		"t --since 1h": 10, "t --since 2999-01-01T00:00:00Z": 0, "t --until 1h": 0, "t --until 2999-01-01T00:00:00Z --after-seq 7": 5,
+		"t --max-bytes 1": 13, "t --max-bytes 1000 --max-idle 1h": 10,
 	} {
 		if rows := historyLines(t, commands, strings.Fields(arguments)...); len(rows) != want {
 			t.Errorf("%s: %d rows, want %d", arguments, len(rows), want)
@@ -138,6 +139,7 @@ func TestHistoryRefusals(t *testing.T) {
 	}{
 		{"t --limit 0", exitUsage, "--limit must be from 1 to 1000, not 0"},
 		{"t --limit 1001", exitUsage, "--limit must be from 1 to 1000, not 1001"},
+		{"t --max-bytes -1", exitUsage, "--max-bytes and --max-idle must not be below zero"},
 		{"t --after-seq -1", exitUsage, "--after-seq must be 0 or more"},
 		{"t --all --limit 5", exitUsage, "--all and --limit exclude each other"},
 		{"t --null", exitUsage, "--null goes with --json"},
