@@ -61,8 +61,11 @@ type HistoryEvent struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded.
 func (s *Store) History(ctx context.Context, threadID string, options HistoryOptions) (HistoryPage, error) {
 	parameters := db.HistoryParams{
-		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), Types: options.Types, AfterSeq: options.AfterSeq,
+		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), AfterSeq: options.AfterSeq,
 		MaxRows: 100, Compressed: !options.Raw, MaxBytes: orNullInt(options.MaxBytes),
+	}
+	if len(options.Types) > 0 {
+		parameters.Types = options.Types
 	}
 	if options.Limit != 0 {
 		parameters.MaxRows = int32(min(options.Limit, 1<<30))

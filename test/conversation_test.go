@@ -372,6 +372,63 @@ user {"content":""}
 	}
 }
 
+// Whatever JSON an old session holds, its messages become runs that the store takes and that have as many messages of the same types.
+func TestOddSessionsBecomeRuns(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	random := rand.New(rand.NewPCG(*firstSeed, 6))
+	pick := func(choices ...string) string { return choices[random.IntN(len(choices))] }
+	odd := func() string {
+		return pick(`"text"`, `"\u0000 \ud83d \\ \\u005c \" / \/"`, `17`, `1e400`, `-0`, `true`, `null`, `[]`, `[{"type":"text","text":"part \udc00"}]`,
+			`{"a":"\ud83d","a":1.0}`, `"{\"content\":\"nested\"}"`, `"{no JSON"`, `{}`)
+	}
+	for n := range 60 {
+		var session []json.RawMessage
+		var want []string
+		for position := range 1 + random.IntN(12) {
+			messageType := pick("user", "assistant", "tool_use", "tool_result", "system", "error")
+			want = append(want, messageType)
+			var payload string
+			switch {
+			case messageType == "assistant":
+				payload = pick(`"said"`, `{"content":"said"}`, `{"text":"said"}`, `"{\"content\":\"said\"}"`)
+			case messageType == "tool_use":
+				payload = fmt.Sprintf(`{"id":%s,"name":%s,"input":%s}`, pick(fmt.Sprintf(`"call %d"`, position), fmt.Sprint(position)), odd(), odd())
+			case messageType == "tool_result":
+				payload = fmt.Sprintf(`{"tool_use_id":%s,"content":%s}`, pick(`"call 1"`, `2`, `null`), odd())
+			default:
+				payload = pick(odd(), `{"content":`+odd()+`}`, `{"message":`+odd()+`,"code":`+odd()+`}`)
+			}
+			message := fmt.Sprintf(`{"event_type":%q,"payload":%s`, messageType, payload)
+			message += pick("", `,"created_at":`+pick(`"2025-02-30T00:00:00Z"`, `"2025-02-03T00:00:00Z"`, `1738540800000`, odd()))
+			message += pick("", fmt.Sprintf(`,"id":%d`, position), fmt.Sprintf(`,"message_id":"m%d"`, position), `,"id":`+pick(`null`, `{}`, `[]`)) + "}"
+			session = append(session, json.RawMessage(message))
+		}
+		thread := fmt.Sprint("odd \\ \"thread ", n)
+		for range 2 { // the second time changes nothing
+			if _, err := store.AppendSessionMessages(t.Context(), thread, `run \ "`, session); err != nil {
+				t.Fatalf("%v\n%s", err, lines(session))
+			}
+		}
+		messages, err := store.SessionMessages(t.Context(), thread, pgagui.At{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, message := range messages {
+			got = append(got, message.Type)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("messages of the types %q, want %q\n%s", got, want, lines(session))
+		}
+		var problem *string
+		if err := pool.QueryRow(t.Context(), "select string_agg(problem, ', ') from agui.verify($1)", thread).Scan(&problem); err != nil || problem != nil {
+			t.Fatalf("%v, %v\n%s", *problem, err, lines(session))
+		}
+	}
+}
+
 func TestSessionMessagesThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	store := pgagui.New(testdb.Pool(t), nil)

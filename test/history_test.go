@@ -569,3 +569,24 @@ func spelled(text *string) string {
 	}
 	return *text
 }
+
+// What callers leave out, or give at its utmost, means what one would expect of it.
+func TestHistoryOfArgumentsAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	mustAppend(t, store, "t", "r", run("r", nil))
+	for arguments, want := range map[string]int{
+		"after_seq => null": 2, "after_seq => -5": 2, "after_seq => 9223372036854775807": 0, "compressed => null": 2,
+		"types => '{}'": 0, "types => array[null]::text[]": 0, "types => '{RUN_STARTED,null}'": 1,
+		"since => '-infinity', until => 'infinity'": 2, "since => 'infinity'": 0, "until => '-infinity'": 0,
+	} {
+		var rows int
+		if err := pool.QueryRow(t.Context(), "select count(*) from agui.history('t', "+arguments+")").Scan(&rows); err != nil || rows != want {
+			t.Errorf("%s: %d rows, want %d; error %v", arguments, rows, want, err)
+		}
+	}
+	if page, err := store.History(t.Context(), "t", pgagui.HistoryOptions{Types: []string{}}); err != nil || len(page.Events) != 2 {
+		t.Errorf("no types: %d events, want all; error %v", len(page.Events), err)
+	}
+}

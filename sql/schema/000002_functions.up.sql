@@ -4813,7 +4813,7 @@ begin
             errcode = 'AG011',
             message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
     end if;
-    from_seq := greatest(coalesce(after_seq, 0) + 1, case when since is not null then agui.first_seq_since(run.thread_key, since) end);
+    from_seq := greatest(least(coalesce(after_seq, 0), to_seq - 1) + 1, case when since is not null then agui.first_seq_since(run.thread_key, since) end);
     if run_id is not null then
         from_seq := greatest(from_seq, run.first_seq);
         to_seq := coalesce(run.last_seq, to_seq);
@@ -4970,7 +4970,7 @@ begin
             end if;
 
             exit when row_count = max_rows and open_rows = '{}';
-            continue when event.type <> all (types);
+            continue when types is not null and (event.type = any (types)) is not true;
             exit when row_count = max_rows;
 
             -- A row of its own, which more may join.
@@ -5415,7 +5415,7 @@ begin
     select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
     from entry
     left join moment on moment.seq = entry.seq
-    where coalesce(entry.seq, 1) > session_messages.after_seq
+    where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end
 $function$;
@@ -5452,6 +5452,11 @@ declare
     wording  text;    -- the same as a JSON string
     run      agui.session_run;
 begin
+    if thread_id is null or thread_id = '' or run_prefix is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'agui.session_runs needs a thread id that is not empty, and a run_prefix that is not null';
+    end if;
     if messages is null or json_typeof(messages) <> 'array' then
         raise exception using
             errcode = 'AG008',
@@ -5462,9 +5467,8 @@ begin
         select
             entry.position,
             entry.type,
-            case json_typeof(entry.id)
-                when 'string' then entry.id::text
-                when 'number' then to_json(entry.id::text)::text
+            case
+                when json_typeof(entry.id) in ('string', 'number') then agui.json_as_string(entry.id)
                 else to_json('message-' || entry.position)::text
             end as id,
             json_typeof(entry.id) = 'string' as is_named,
@@ -5488,7 +5492,7 @@ begin
             select null, null, null, null, null, null  -- the end
         ) as entry
         cross join lateral (
-            -- JSON, the text of a JSON object, or plain text.
+            -- An object, the text of one, or the content alone.
             select case
                 when json_typeof(entry.payload) = 'string' and agui.json_string_text(entry.payload::text) ~ '^\s*\{'
                     then coalesce(agui.json_guarded(agui.json_or_null(agui.json_string_text(entry.payload::text))), entry.payload)
@@ -5516,12 +5520,18 @@ begin
         end if;
 
         origin := concat(',"timestamp":' || message.told, ',"rawEvent":', message.value);
-        content := case message.type
-            when 'tool_use' then coalesce(message.payload -> 'input', message.payload -> 'arguments', message.payload -> 'args', '{}')
-            when 'error' then coalesce(message.payload -> 'message', message.payload -> 'content', '""')
-            else coalesce(message.payload -> 'content', message.payload -> 'text', message.payload -> 'output', '""')
-        end;
-        wording := case when left(content, 1) = '"' then content else agui.json_guard(to_json(agui.json_unguard(content))::text) end;
+        content := coalesce(
+            nullif(
+                case message.type
+                    when 'tool_use' then coalesce(message.payload -> 'input', message.payload -> 'arguments', message.payload -> 'args')
+                    when 'error' then coalesce(message.payload -> 'message', message.payload -> 'content')
+                    else coalesce(message.payload -> 'content', message.payload -> 'text', message.payload -> 'output')
+                end::text,
+                'null'
+            ),
+            case message.type when 'tool_use' then '{}' else '""' end
+        );
+        wording := agui.json_as_string(content::json);
 
         if run_id is null then
             run_no := run_no + 1;
@@ -5558,13 +5568,14 @@ begin
 
             when 'tool_use' then
                 parent := case when message.is_named then message.id else parent end;
-                message.id := coalesce(
+                message.id := agui.json_as_string(coalesce(
                     message.payload -> 'id', message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.id::json
-                );
+                ));
                 events := events || array[
                     concat(
                         '{"type":"TOOL_CALL_START","toolCallId":', message.id, ',"toolCallName":',
-                        coalesce(message.payload -> 'name', message.payload -> 'tool_name', '""'), ',"parentMessageId":' || parent, origin, '}'
+                        agui.json_as_string(coalesce(message.payload -> 'name', message.payload -> 'tool_name', '""')),
+                        ',"parentMessageId":' || parent, origin, '}'
                     ),
                     concat('{"type":"TOOL_CALL_ARGS","toolCallId":', message.id, ',"delta":', wording, '}'),
                     concat('{"type":"TOOL_CALL_END","toolCallId":', message.id, '}')
@@ -5573,7 +5584,7 @@ begin
             when 'tool_result' then
                 events := array_append(events, concat(
                     '{"type":"TOOL_CALL_RESULT","messageId":', message.id, ',"toolCallId":',
-                    coalesce(message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.payload -> 'id', '""'),
+                    agui.json_as_string(coalesce(message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.payload -> 'id', '""')),
                     ',"role":"tool","content":',
                     case when left(content, 1) = '[' then content else wording end, origin, '}'
                 ));
@@ -5581,7 +5592,8 @@ begin
 
             when 'error' then
                 events := array_append(events, concat(
-                    '{"type":"RUN_ERROR","message":', wording, ',"code":' || nullif((message.payload -> 'code')::text, 'null'), origin, '}'
+                    '{"type":"RUN_ERROR","message":', wording,
+                    ',"code":' || agui.json_as_string(nullif((message.payload -> 'code')::text, 'null')::json), origin, '}'
                 ));
                 has_failed := true;
         end case;
@@ -5704,7 +5716,7 @@ begin
             else 'streaming'
         end as name
     ) as status
-    where coalesce(story.first_seq, 1) > tool_calls.after_seq
+    where coalesce(story.first_seq, 1) > coalesce(tool_calls.after_seq, 0)
     order by story.first_seq, call.message_position, call.position;
 end
 $function$;
@@ -5772,64 +5784,6 @@ comment on function agui.log_change(boolean) is
     'agui.erase: each says so just around what it does.';
 
 revoke execute on function agui.log_change(boolean) from public;
-
--- sql/functions/json/json_to_jsonb.sql
-create or replace function agui.json_to_jsonb(document text)
-returns jsonb
-language plpgsql
-immutable
-strict
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-begin
-    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
-end
-$function$;
-
-comment on function agui.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
-    'back.';
-
-revoke execute on function agui.json_to_jsonb(text) from public;
-
--- sql/functions/json/json_equal.sql
-create or replace function agui.json_equal(a text, b text)
-returns boolean
-language sql
-immutable
-parallel safe
-return a is not distinct from b or agui.json_to_jsonb(a) is not distinct from agui.json_to_jsonb(b);
-
-comment on function agui.json_equal(text, text) is
-    'Whether two JSON texts say the same: white space, the order of keys and the spelling of strings and numbers do not count, but for '
-    'numbers beyond the range of a double, which are equal only when they are spelled alike.';
-
-revoke execute on function agui.json_equal(text, text) from public;
-
--- sql/functions/json/json_from_jsonb.sql
-create or replace function agui.json_from_jsonb(document jsonb)
-returns text
-language plpgsql
-immutable
-strict
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    guarded text := document;
-begin
-    if strpos(guarded, '"\\#') > 0 then
-        guarded := regexp_replace(guarded, '"\\\\#([^"]*)"', '\1', 'g');
-    end if;
-    return agui.json_unguard(guarded);
-end
-$function$;
-
-comment on function agui.json_from_jsonb(jsonb) is
-    'The JSON text of a jsonb that agui.json_to_jsonb made, patched or not.';
-
-revoke execute on function agui.json_from_jsonb(jsonb) from public;
 
 -- sql/functions/json/json_guard_escapes.sql
 -- The part of agui.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
@@ -5913,6 +5867,97 @@ comment on function agui.json_guard(text) is
     'backslashes become plain text. agui.json_unguard puts them back.';
 
 revoke execute on function agui.json_guard(text) from public;
+
+-- sql/functions/json/json_unguard.sql
+create or replace function agui.json_unguard(document text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
+
+comment on function agui.json_unguard(text) is
+    'JSON text from text that agui.json_guard rewrote, or that was put together from such text.';
+
+revoke execute on function agui.json_unguard(text) from public;
+
+-- sql/functions/json/json_as_string.sql
+create or replace function agui.json_as_string(value json)
+returns text
+language sql
+immutable
+strict
+parallel safe
+return case
+    when value::text ^@ '"' then value::text
+    else agui.json_guard(to_json(agui.json_unguard(value::text))::text)
+end;
+
+comment on function agui.json_as_string(json) is
+    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that holds its text.';
+
+revoke execute on function agui.json_as_string(json) from public;
+
+-- sql/functions/json/json_to_jsonb.sql
+create or replace function agui.json_to_jsonb(document text)
+returns jsonb
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return agui.json_guard_numbers(agui.json_guard(document))::jsonb;
+end
+$function$;
+
+comment on function agui.json_to_jsonb(text) is
+    'Any JSON text as jsonb, guarded (agui.json_guard, agui.json_guard_numbers): it never fails, and agui.json_from_jsonb gives the text '
+    'back.';
+
+revoke execute on function agui.json_to_jsonb(text) from public;
+
+-- sql/functions/json/json_equal.sql
+create or replace function agui.json_equal(a text, b text)
+returns boolean
+language sql
+immutable
+parallel safe
+return a is not distinct from b or agui.json_to_jsonb(a) is not distinct from agui.json_to_jsonb(b);
+
+comment on function agui.json_equal(text, text) is
+    'Whether two JSON texts say the same: white space, the order of keys and the spelling of strings and numbers do not count, but for '
+    'numbers beyond the range of a double, which are equal only when they are spelled alike.';
+
+revoke execute on function agui.json_equal(text, text) from public;
+
+-- sql/functions/json/json_from_jsonb.sql
+create or replace function agui.json_from_jsonb(document jsonb)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    guarded text := document;
+begin
+    if strpos(guarded, '"\\#') > 0 then
+        guarded := regexp_replace(guarded, '"\\\\#([^"]*)"', '\1', 'g');
+    end if;
+    return agui.json_unguard(guarded);
+end
+$function$;
+
+comment on function agui.json_from_jsonb(jsonb) is
+    'The JSON text of a jsonb that agui.json_to_jsonb made, patched or not.';
+
+revoke execute on function agui.json_from_jsonb(jsonb) from public;
 
 -- sql/functions/json/json_guard_numbers.sql
 -- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
@@ -6783,22 +6828,6 @@ comment on function agui.json_text(text) is
     'What a JSON string says. Null for a value that is no string, and for one with \u0000 or half a surrogate pair, which text cannot hold.';
 
 revoke execute on function agui.json_text(text) from public;
-
--- sql/functions/json/json_unguard.sql
-create or replace function agui.json_unguard(document text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when strpos(document, '\u') = 0 then document
-    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
-end;
-
-comment on function agui.json_unguard(text) is
-    'JSON text from text that agui.json_guard rewrote, or that was put together from such text.';
-
-revoke execute on function agui.json_unguard(text) from public;
 
 -- sql/functions/live/abandon.sql
 create or replace function agui.abandon(

@@ -89,7 +89,7 @@ begin
             errcode = 'AG011',
             message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
     end if;
-    from_seq := greatest(coalesce(after_seq, 0) + 1, case when since is not null then agui.first_seq_since(run.thread_key, since) end);
+    from_seq := greatest(least(coalesce(after_seq, 0), to_seq - 1) + 1, case when since is not null then agui.first_seq_since(run.thread_key, since) end);
     if run_id is not null then
         from_seq := greatest(from_seq, run.first_seq);
         to_seq := coalesce(run.last_seq, to_seq);
@@ -246,7 +246,7 @@ begin
             end if;
 
             exit when row_count = max_rows and open_rows = '{}';
-            continue when event.type <> all (types);
+            continue when types is not null and (event.type = any (types)) is not true;
             exit when row_count = max_rows;
 
             -- A row of its own, which more may join.

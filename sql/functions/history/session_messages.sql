@@ -108,7 +108,7 @@ begin
     select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
     from entry
     left join moment on moment.seq = entry.seq
-    where coalesce(entry.seq, 1) > session_messages.after_seq
+    where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end
 $function$;

@@ -21,6 +21,11 @@ declare
     wording  text;    -- the same as a JSON string
     run      agui.session_run;
 begin
+    if thread_id is null or thread_id = '' or run_prefix is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'agui.session_runs needs a thread id that is not empty, and a run_prefix that is not null';
+    end if;
     if messages is null or json_typeof(messages) <> 'array' then
         raise exception using
             errcode = 'AG008',
@@ -31,9 +36,8 @@ begin
         select
             entry.position,
             entry.type,
-            case json_typeof(entry.id)
-                when 'string' then entry.id::text
-                when 'number' then to_json(entry.id::text)::text
+            case
+                when json_typeof(entry.id) in ('string', 'number') then agui.json_as_string(entry.id)
                 else to_json('message-' || entry.position)::text
             end as id,
             json_typeof(entry.id) = 'string' as is_named,
@@ -57,7 +61,7 @@ begin
             select null, null, null, null, null, null  -- the end
         ) as entry
         cross join lateral (
-            -- JSON, the text of a JSON object, or plain text.
+            -- An object, the text of one, or the content alone.
             select case
                 when json_typeof(entry.payload) = 'string' and agui.json_string_text(entry.payload::text) ~ '^\s*\{'
                     then coalesce(agui.json_guarded(agui.json_or_null(agui.json_string_text(entry.payload::text))), entry.payload)
@@ -85,12 +89,18 @@ begin
         end if;
 
         origin := concat(',"timestamp":' || message.told, ',"rawEvent":', message.value);
-        content := case message.type
-            when 'tool_use' then coalesce(message.payload -> 'input', message.payload -> 'arguments', message.payload -> 'args', '{}')
-            when 'error' then coalesce(message.payload -> 'message', message.payload -> 'content', '""')
-            else coalesce(message.payload -> 'content', message.payload -> 'text', message.payload -> 'output', '""')
-        end;
-        wording := case when left(content, 1) = '"' then content else agui.json_guard(to_json(agui.json_unguard(content))::text) end;
+        content := coalesce(
+            nullif(
+                case message.type
+                    when 'tool_use' then coalesce(message.payload -> 'input', message.payload -> 'arguments', message.payload -> 'args')
+                    when 'error' then coalesce(message.payload -> 'message', message.payload -> 'content')
+                    else coalesce(message.payload -> 'content', message.payload -> 'text', message.payload -> 'output')
+                end::text,
+                'null'
+            ),
+            case message.type when 'tool_use' then '{}' else '""' end
+        );
+        wording := agui.json_as_string(content::json);
 
         if run_id is null then
             run_no := run_no + 1;
@@ -127,13 +137,14 @@ begin
 
             when 'tool_use' then
                 parent := case when message.is_named then message.id else parent end;
-                message.id := coalesce(
+                message.id := agui.json_as_string(coalesce(
                     message.payload -> 'id', message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.id::json
-                );
+                ));
                 events := events || array[
                     concat(
                         '{"type":"TOOL_CALL_START","toolCallId":', message.id, ',"toolCallName":',
-                        coalesce(message.payload -> 'name', message.payload -> 'tool_name', '""'), ',"parentMessageId":' || parent, origin, '}'
+                        agui.json_as_string(coalesce(message.payload -> 'name', message.payload -> 'tool_name', '""')),
+                        ',"parentMessageId":' || parent, origin, '}'
                     ),
                     concat('{"type":"TOOL_CALL_ARGS","toolCallId":', message.id, ',"delta":', wording, '}'),
                     concat('{"type":"TOOL_CALL_END","toolCallId":', message.id, '}')
@@ -142,7 +153,7 @@ begin
             when 'tool_result' then
                 events := array_append(events, concat(
                     '{"type":"TOOL_CALL_RESULT","messageId":', message.id, ',"toolCallId":',
-                    coalesce(message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.payload -> 'id', '""'),
+                    agui.json_as_string(coalesce(message.payload -> 'tool_use_id', message.payload -> 'toolCallId', message.payload -> 'id', '""')),
                     ',"role":"tool","content":',
                     case when left(content, 1) = '[' then content else wording end, origin, '}'
                 ));
@@ -150,7 +161,8 @@ begin
 
             when 'error' then
                 events := array_append(events, concat(
-                    '{"type":"RUN_ERROR","message":', wording, ',"code":' || nullif((message.payload -> 'code')::text, 'null'), origin, '}'
+                    '{"type":"RUN_ERROR","message":', wording,
+                    ',"code":' || agui.json_as_string(nullif((message.payload -> 'code')::text, 'null')::json), origin, '}'
                 ));
                 has_failed := true;
         end case;

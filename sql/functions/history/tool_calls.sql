@@ -103,7 +103,7 @@ begin
             else 'streaming'
         end as name
     ) as status
-    where coalesce(story.first_seq, 1) > tool_calls.after_seq
+    where coalesce(story.first_seq, 1) > coalesce(tool_calls.after_seq, 0)
     order by story.first_seq, call.message_position, call.position;
 end
 $function$;
