@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
@@ -141,7 +142,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 		}
 		if others := c.making[key]; others != nil {
 			c.mu.Unlock()
-			if err := waitFor(ctx, c, key, others); err != nil {
+			if err := waitFor(ctx, key, others); err != nil {
 				return none, err
 			}
 			continue
@@ -154,8 +155,8 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 
 // make makes the behaviour of a state. It is called with the lock held, and gives it up.
 func (c *contents) make(ctx context.Context, key string, registration *registration) error {
-	over := make(chan struct{})
-	c.making[key] = over
+	begun := &making{outer: makingOf(ctx), over: make(chan struct{})}
+	c.making[key] = begun
 	known, document := c.parts[key], c.states.get(key)
 	c.mu.Unlock()
 
@@ -163,8 +164,8 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		defer close(over)
-		if c.making[key] != over {
+		defer close(begun.over)
+		if c.making[key] != begun {
 			return // the state was set or removed meanwhile
 		}
 		delete(c.making, key)
@@ -175,7 +176,7 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 			c.parts[key] = made
 		}
 	}()
-	p, err := registration.attach(context.WithValue(ctx, makingKey{}, &making{c, key, makingOf(ctx)}), known, document, c.shape.discriminator)
+	p, err := registration.attach(context.WithValue(ctx, makingKey{}, begun), known, document, c.shape.discriminator)
 	if err != nil {
 		return err
 	}
@@ -189,10 +190,13 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 
 // making is a behaviour that is being made, in the context that its factory gets.
 type making struct {
-	contents *contents
-	key      string
-	outer    *making // whose factory asked for it
+	outer    *making       // whose factory asked for it
+	over     chan struct{} // closed when that is over
+	waitsFor []*making     // what its factory, or one that this asked, waits for; of waits
 }
+
+// waits is held where it is looked at who waits for whom, in all sessions: a factory may ask several.
+var waits sync.Mutex
 
 type makingKey struct{}
 
@@ -201,19 +205,48 @@ func makingOf(ctx context.Context) *making {
 	return m
 }
 
-// waitFor waits until a behaviour is made by others, unless the caller is one that they wait for.
-func waitFor(ctx context.Context, c *contents, key string, others chan struct{}) error {
-	for m := makingOf(ctx); m != nil; m = m.outer {
-		if m.contents == c && m.key == key {
-			return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
-		}
+// waitFor waits until a behaviour is made by others, unless they wait for the caller.
+func waitFor(ctx context.Context, key string, others *making) error {
+	asker := makingOf(ctx)
+	waits.Lock()
+	if others.needs(asker) {
+		waits.Unlock()
+		return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
 	}
+	for m := asker; m != nil; m = m.outer {
+		m.waitsFor = append(m.waitsFor, others)
+	}
+	waits.Unlock()
+	defer func() {
+		waits.Lock()
+		defer waits.Unlock()
+		for m := asker; m != nil; m = m.outer {
+			at := slices.Index(m.waitsFor, others)
+			m.waitsFor = slices.Delete(m.waitsFor, at, at+1)
+		}
+	}()
+
 	select {
-	case <-others:
+	case <-others.over:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("session: state %q: its behaviour is still being made: %w", key, context.Cause(ctx))
 	}
+}
+
+// needs reports whether this cannot be made before the asker is, or one whose factory asked for that.
+func (m *making) needs(asker *making) bool {
+	select {
+	case <-m.over:
+		return false
+	default:
+	}
+	for a := asker; a != nil; a = a.outer {
+		if a == m {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.waitsFor, func(other *making) bool { return other.needs(asker) })
 }
 
 // registrationOf returns what a state belongs to, or nil: to what its behaviour was made by, or else to what the registry knows.
@@ -239,7 +272,7 @@ func (c *contents) choose(registry *Registry, wanted reflect.Type) (string, *reg
 	var keys []string
 	var found *registration
 	for _, key := range c.states.keys() {
-		if r := c.registrationOf(key, registry); r != nil && r.behaviour.AssignableTo(wanted) {
+		if r := c.registrationOf(key, registry); r != nil && r.makes(wanted) {
 			keys, found = append(keys, key), r
 		}
 	}
@@ -276,7 +309,7 @@ func (c *contents) chooseAt(key string, registry *Registry, wanted reflect.Type)
 	switch {
 	case r == nil:
 		return "", nil, fmt.Errorf("%w: state %q has type %q, which is not registered: register it", ErrNoBehaviour, key, c.declarationOf(key).name)
-	case !r.behaviour.AssignableTo(wanted):
+	case !r.makes(wanted):
 		return "", nil, fmt.Errorf("%w: state %q of type %q has a %s, which is no %s: ask for another type, or another key", ErrNoBehaviour, key, r.name, r.behaviour, wanted)
 	}
 	return key, r, nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui/session"
 )
@@ -167,6 +168,26 @@ func findReader(ctx context.Context, s *session.Session) error {
 	return err
 }
 
+type middleware func() string
+
+func TestABehaviourOfAnotherTypeIsNoneOfThisType(t *testing.T) {
+	t.Parallel()
+	registry := session.NewRegistry()
+	session.Register(registry, "Greeting", func(context.Context, *struct{}) (func() string, error) {
+		return func() string { return "hi" }, nil
+	})
+	ctx := session.WithRegistry(context.Background(), registry)
+	s := session.New("t")
+	wantText(t, behaviour[func() string](t, ctx, &s)(), "hi")
+	// Go would assign one to the other.
+	if _, err := session.Behaviour[middleware](ctx, &s); !errors.Is(err, session.ErrNoBehaviour) {
+		t.Error(err)
+	}
+	if _, err := session.BehaviourAt[middleware](ctx, &s, "Greeting"); !errors.Is(err, session.ErrNoBehaviour) {
+		t.Error(err)
+	}
+}
+
 func TestBehavioursAreChosenByKey(t *testing.T) {
 	t.Parallel()
 	ctx := newAgent(&Client{}, "History")
@@ -253,6 +274,40 @@ func TestFactoriesMayAskForOtherBehaviours(t *testing.T) {
 	})
 	if err := findReader(ctx, &s); !errors.Is(err, session.ErrCycle) {
 		t.Fatal(err)
+	}
+}
+
+func TestBehavioursThatNeedEachOtherAreToldSoWhoeverMakesThem(t *testing.T) {
+	t.Parallel()
+	var chicken, egg sync.Once
+	chickenBegun, eggBegun := make(chan struct{}), make(chan struct{})
+	s := session.New("t")
+	registry := session.NewRegistry()
+	session.Register(registry, "Chicken", func(ctx context.Context, _ *struct{}) (io.Reader, error) {
+		chicken.Do(func() { close(chickenBegun) })
+		<-eggBegun
+		_, err := session.Behaviour[io.Writer](ctx, &s)
+		return strings.NewReader(""), err
+	})
+	session.Register(registry, "Egg", func(ctx context.Context, _ *struct{}) (io.Writer, error) {
+		egg.Do(func() { close(eggBegun) })
+		<-chickenBegun
+		_, err := session.Behaviour[io.Reader](ctx, &s)
+		return io.Discard, err
+	})
+	ctx, giveUp := context.WithTimeout(session.WithRegistry(context.Background(), registry), time.Minute)
+	defer giveUp()
+
+	failed := make(chan error)
+	go func() { failed <- findReader(ctx, &s) }()
+	go func() {
+		_, err := session.Behaviour[io.Writer](ctx, &s)
+		failed <- err
+	}()
+	for range 2 {
+		if err := <-failed; !errors.Is(err, session.ErrCycle) {
+			t.Error(err)
+		}
 	}
 }
 

@@ -25,6 +25,12 @@ type registration struct {
 	attach func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error)
 }
 
+// makes reports whether its behaviours are of a type, or implement it. Types that Go would convert, as it does a func() to a type with that
+// underlying type, are others.
+func (r *registration) makes(wanted reflect.Type) bool {
+	return r.behaviour == wanted || wanted.Kind() == reflect.Interface && r.behaviour.Implements(wanted)
+}
+
 // NewRegistry returns a registry without behaviours.
 func NewRegistry() *Registry { return &Registry{} }
 
@@ -135,7 +141,7 @@ func (r *Registry) implementing(wanted reflect.Type) []*registration {
 	defer r.mu.RUnlock()
 	var fit []*registration
 	for _, known := range r.registrations {
-		if known.behaviour.AssignableTo(wanted) {
+		if known.makes(wanted) {
 			fit = append(fit, known)
 		}
 	}

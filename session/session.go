@@ -46,8 +46,8 @@ type contents struct {
 	mu       sync.Mutex
 	states   object // as they were read, but for those that were added, set and removed
 	parts    map[string]*part
-	making   map[string]chan struct{} // behaviours that are being made; closed when that is over
-	declared map[string]declaration   // what states say of their type, once that was looked up
+	making   map[string]*making     // behaviours that are being made
+	declared map[string]declaration // what states say of their type, once that was looked up
 }
 
 func newContents() *contents {
@@ -82,7 +82,7 @@ func readContents(text []byte) (*contents, error) {
 		was:      sh.read(document),
 		states:   states,
 		parts:    map[string]*part{},
-		making:   map[string]chan struct{}{},
+		making:   map[string]*making{},
 		declared: map[string]declaration{},
 	}, nil
 }
