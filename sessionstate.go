@@ -176,7 +176,8 @@ func (s *Store) SaveSession(ctx context.Context, session json.RawMessage) (versi
 	return versions, nil
 }
 
-// SaveSessions saves several sessions, of any threads, all or nothing, and returns the versions of each.
+// SaveSessions saves several sessions, of any threads, all or nothing, and returns the versions of each. Those of one thread are saved in the order
+// given, as by one call of SaveSession after the other.
 func (s *Store) SaveSessions(ctx context.Context, sessions []json.RawMessage) (versions []map[string]int64, err error) {
 	answer, err := s.queries.SaveSessions(ctx, db.SaveSessionsParams{Sessions: jsonArray(sessions), Scope: s.scope})
 	if err != nil {

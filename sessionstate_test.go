@@ -754,6 +754,80 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	}
 }
 
+// Sessions of runs that go on from each other are saved as by one call after the other.
+func TestSessionsOfOneLineageInOneCall(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	endedRun(t, store, "t", "a", "")
+	endedRun(t, store, "t", "b", "a")
+	if _, err := store.SaveSessions(context.Background(), []json.RawMessage{
+		json.RawMessage(`{"threadId":"t","runId":"a","state":{"k":1,"m":1}}`),
+		json.RawMessage(`{"threadId":"t","runId":"b","state":{"m":1}}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	wantSaved(t, store, "t", "a", map[string]string{"k": "1 1", "m": "1 1"})
+	wantSaved(t, store, "t", "b", map[string]string{"m": "1 1"})
+}
+
+// Of two that have no key in common one comes second all the same, and then nothing is left of the first.
+func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	endedRun(t, store, "t", "a", "")
+	first, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Rollback(ctx)
+	if _, err := store.WithTx(first).SaveSession(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Release()
+	saved := make(chan error, 1)
+	go func() {
+		_, err := pgagui.New(second, nil).SaveSession(ctx, json.RawMessage(`{"threadId":"t","state":{"second":1}}`))
+		saved <- err
+	}()
+	pid := second.Conn().PgConn().PID()
+	eventually(t, "the second waits, or is done", func() bool {
+		return len(saved) == 1 || ask[bool](t, pool, fmt.Sprintf(`select cardinality(pg_blocking_pids(%d)) > 0`, pid))
+	})
+	if err := errors.Join(first.Commit(ctx), <-saved); err != nil {
+		t.Fatal(err)
+	}
+	wantSaved(t, store, "t", "", map[string]string{"second": "1 1"})
+}
+
+func TestSessionStateNeedsAThreadAndAScope(t *testing.T) {
+	t.Parallel()
+	_, pool := newStore(t)
+	for _, call := range []string{
+		`agui.load_session(null)`,
+		`agui.load_session('t', scope => null)`,
+		`agui.load_sessions(array['t', null])`,
+		`agui.load_session_state(null, 'k')`,
+		`agui.session_states('t', scope => null)`,
+		`agui.session_versions(null, 'k')`,
+		`agui.remove_session_state('t', 'k', scope => null)`,
+		`agui.save_session('{"threadId": "t", "state": {}}', null)`,
+		`agui.load_checkpoint(null)`,
+		`agui.load_checkpoint('t', null, null)`,
+		`agui.checkpoint_lineage('t', scope => null)`,
+	} {
+		_, err := pool.Exec(context.Background(), `select * from `+call)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "AG008" {
+			t.Errorf("%s: error %v, want AG008", call, err)
+		}
+	}
+}
+
 func TestSessionStateRefuses(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)

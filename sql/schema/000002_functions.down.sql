@@ -49,6 +49,7 @@ drop function agui.session_versions(thread_id text, key text, run_id text, scope
 drop function agui.session_subject(thread_id text, run_id text);
 drop function agui.session_states(thread_id text, run_id text, scope text);
 drop function agui.session_run_no(thread_id text, run_id text, scope text);
+drop function agui.session_lock(thread_key uuid);
 drop function agui.save_sessions(sessions json, scope text);
 drop function agui.save_session_state(thread_id text, key text, document json, run_id text, version bigint, scope text);
 drop function agui.save_session(session json, scope text);

@@ -1316,7 +1316,8 @@ end
 $$;
 
 comment on function agui.checkpoint_lineage(text, text, text, text) is
-    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. AG019: unknown checkpoint (when one is named).';
+    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. AG019: unknown checkpoint (when one is named), '
+    'AG008: no thread, namespace or scope.';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
 
@@ -1358,6 +1359,11 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_checkpoint agui.checkpoint;
 begin
+    if thread_id is null or namespace is null or scope is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'a checkpoint is looked for by a thread id, a namespace and a scope that are not null';
+    end if;
     if checkpoint_id is null then
         select * into found_checkpoint
         from agui.checkpoint as checkpoint
@@ -1383,7 +1389,8 @@ end
 $$;
 
 comment on function agui.find_checkpoint(text, text, text, text) is
-    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. AG019: unknown checkpoint.';
+    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. AG008: no thread, '
+    'namespace or scope, AG019: unknown checkpoint.';
 
 revoke execute on function agui.find_checkpoint(text, text, text, text) from public;
 
@@ -1411,7 +1418,8 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. AG019: unknown checkpoint (when one is named).';
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. AG019: unknown checkpoint (when one is named), '
+    'AG008: no thread, namespace or scope.';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;
 
@@ -8027,7 +8035,7 @@ $$;
 
 comment on function agui.load_session(text, text, text) is
     'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}, '
-    'documents byte for byte. agui.save_session takes it back. AG001: unknown thread, AG002: unknown run (when one is named).';
+    'documents byte for byte. agui.save_session takes it back. AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.load_session(text, text, text) from public;
 
@@ -8069,7 +8077,7 @@ $$;
 comment on function agui.load_session_state(text, text, text, bigint, text) is
     'The document of session state under a key that a run has: what was saved last at it or else at the nearest run before it on its lineage, else for the thread. '
     'Without a run the thread''s own. With version that one, whatever run it was saved at, while it is kept. No row when there is none. '
-    'AG001: unknown thread, AG002: unknown run (when one is named).';
+    'AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;
 
@@ -8341,6 +8349,8 @@ declare
     max_bytes constant int := 64 * 1024 * 1024;
     given     agui.session_given[];
     saved     text[];
+    session   record;
+    run_no    int;
     change    record;
     version   bigint;
 begin
@@ -8362,52 +8372,49 @@ begin
     );
     saved := array_fill(''::text, array[cardinality(given)]);
 
-    -- Threads, and then keys, in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
-    perform agui.open_thread(item.thread_id, scope)
+    -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
+    perform agui.open_thread(item.thread_id, scope), pg_advisory_xact_lock(agui.session_lock(item.thread_key))
     from (
-        select distinct session.thread_id, agui.thread_key(scope, session.thread_id) as thread_key
-        from unnest(given) as session
-        where session.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, session.thread_id))
+        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
+        from unnest(given) as asked
+        where asked.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
         order by thread_key
         offset 0
     ) as item;
 
-    for change in
-        with session as materialized (
-            select
-                item.place, item.subject, item.state, item.versions,
-                agui.thread_key(scope, item.thread_id) as thread_key,
-                agui.session_run_no(item.thread_id, item.run_id, scope) as run_no
-            from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
-        ),
-        document as (
-            select session.place, member.name as key, member.value as document
-            from session
-            cross join lateral agui.json_members(session.state) as member
-        ),
-        known as (
-            select session.place, member.name as key, member.value::text::bigint as version
-            from session
-            cross join lateral agui.json_members(session.versions) as member
-            union all
-            select session.place, state.key, null
-            from session
-            cross join lateral agui.nearest_session_states(session.thread_key, session.run_no) as state
-            where session.versions is null and state.document is not null
-        )
-        select
-            session.place, session.thread_key, session.run_no, session.subject, key, document.document,
-            case when session.versions is not null then coalesce(known.version, 0) end as version
-        from document
-        full join known using (place, key)
-        join session using (place)
-        order by session.thread_key, key collate "C", session.place
+    -- One after the other, for what is saved at a run is what those that go on from it have.
+    for session in
+        select item.*, agui.thread_key(scope, item.thread_id) as thread_key
+        from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
+        order by thread_key, item.place
     loop
-        version := agui.write_session_state(change.thread_key, change.run_no, change.key, change.document, change.version, true, change.subject);
-        if change.document is not null then
-            saved[change.place] := concat_ws(',', nullif(saved[change.place], ''), to_json(change.key) || ':' || version);
-        end if;
+        run_no := agui.session_run_no(session.thread_id, session.run_id, scope);
+        for change in
+            with document as (
+                select member.name as key, member.value as document
+                from agui.json_members(session.state) as member
+            ),
+            known as (
+                select member.name as key, member.value::text::bigint as version
+                from agui.json_members(session.versions) as member
+                union all
+                select state.key, null
+                from agui.nearest_session_states(session.thread_key, run_no) as state
+                where session.versions is null and state.document is not null
+            )
+            select
+                key, document.document,
+                case when session.versions is not null then coalesce(known.version, 0) end as version
+            from document
+            full join known using (key)
+            order by key collate "C"
+        loop
+            version := agui.write_session_state(session.thread_key, run_no, change.key, change.document, change.version, true, session.subject);
+            if change.document is not null then
+                saved[session.place] := concat_ws(',', nullif(saved[session.place], ''), to_json(change.key) || ':' || version);
+            end if;
+        end loop;
     end loop;
     return (
         select '[' || coalesce(string_agg('{' || item.versions || '}', ',' order by item.place), '') || ']'
@@ -8417,23 +8424,46 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now.';
+    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now. Those of '
+    'one thread are saved in the order given. Calls for one thread take turns.';
 
 revoke execute on function agui.save_sessions(json, text) from public;
+
+-- sql/functions/session/session_lock.sql
+create or replace function agui.session_lock(thread_key uuid)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+-- The seed is "sess" in ASCII: appends take another lock (agui.thread_lock), and go on meanwhile.
+return uuid_hash_extended(thread_key, x'73657373'::bigint);
+
+comment on function agui.session_lock(uuid) is
+    'The transaction-level advisory lock that whoever saves a whole session of a thread takes, so that it is not saved in between the keys of another.';
+
+revoke execute on function agui.session_lock(uuid) from public;
 
 -- sql/functions/session/session_run_no.sql
 create or replace function agui.session_run_no(thread_id text, run_id text, scope text)
 returns int
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select case when run_id is null then 0 else (agui.find_run(thread_id, run_id, scope)).run_no end
+begin
+    if thread_id is null or scope is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'session state needs a thread id and a scope that are not null';
+    end if;
+    return case when run_id is null then 0 else (agui.find_run(thread_id, run_id, scope)).run_no end;
+end
 $$;
 
 comment on function agui.session_run_no(text, text, text) is
-    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. AG001: unknown thread, AG002: unknown run.';
+    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. AG001: unknown thread, AG002: unknown run, AG008: no thread or no scope.';
 
 revoke execute on function agui.session_run_no(text, text, text) from public;
 
@@ -8458,7 +8488,7 @@ $$;
 
 comment on function agui.session_states(text, text, text) is
     'All documents of session state that a run has, one a key, in the order of the keys: for each what agui.load_session_state gives. Without a run the thread''s own. '
-    'AG001: unknown thread, AG002: unknown run (when one is named).';
+    'AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.session_states(text, text, text) from public;
 
@@ -8499,7 +8529,7 @@ $$;
 
 comment on function agui.session_versions(text, text, text, text) is
     'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, newest first; a null document is a removal. How many are '
-    'kept says the setting agui.session_versions. AG001: unknown thread, AG002: unknown run (when one is named).';
+    'kept says the setting agui.session_versions. AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;
 

@@ -36,6 +36,7 @@ end
 $$;
 
 comment on function agui.checkpoint_lineage(text, text, text, text) is
-    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. AG019: unknown checkpoint (when one is named).';
+    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. AG019: unknown checkpoint (when one is named), '
+    'AG008: no thread, namespace or scope.';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;

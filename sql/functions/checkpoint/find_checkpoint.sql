@@ -9,6 +9,11 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_checkpoint agui.checkpoint;
 begin
+    if thread_id is null or namespace is null or scope is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'a checkpoint is looked for by a thread id, a namespace and a scope that are not null';
+    end if;
     if checkpoint_id is null then
         select * into found_checkpoint
         from agui.checkpoint as checkpoint
@@ -34,6 +39,7 @@ end
 $$;
 
 comment on function agui.find_checkpoint(text, text, text, text) is
-    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. AG019: unknown checkpoint.';
+    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. AG008: no thread, '
+    'namespace or scope, AG019: unknown checkpoint.';
 
 revoke execute on function agui.find_checkpoint(text, text, text, text) from public;

@@ -21,6 +21,7 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. AG019: unknown checkpoint (when one is named).';
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. AG019: unknown checkpoint (when one is named), '
+    'AG008: no thread, namespace or scope.';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;

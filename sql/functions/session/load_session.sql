@@ -21,6 +21,6 @@ $$;
 
 comment on function agui.load_session(text, text, text) is
     'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}, '
-    'documents byte for byte. agui.save_session takes it back. AG001: unknown thread, AG002: unknown run (when one is named).';
+    'documents byte for byte. agui.save_session takes it back. AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.load_session(text, text, text) from public;

@@ -35,6 +35,6 @@ $$;
 comment on function agui.load_session_state(text, text, text, bigint, text) is
     'The document of session state under a key that a run has: what was saved last at it or else at the nearest run before it on its lineage, else for the thread. '
     'Without a run the thread''s own. With version that one, whatever run it was saved at, while it is kept. No row when there is none. '
-    'AG001: unknown thread, AG002: unknown run (when one is named).';
+    'AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;

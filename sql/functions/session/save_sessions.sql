@@ -8,6 +8,8 @@ declare
     max_bytes constant int := 64 * 1024 * 1024;
     given     agui.session_given[];
     saved     text[];
+    session   record;
+    run_no    int;
     change    record;
     version   bigint;
 begin
@@ -29,52 +31,49 @@ begin
     );
     saved := array_fill(''::text, array[cardinality(given)]);
 
-    -- Threads, and then keys, in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
-    perform agui.open_thread(item.thread_id, scope)
+    -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
+    perform agui.open_thread(item.thread_id, scope), pg_advisory_xact_lock(agui.session_lock(item.thread_key))
     from (
-        select distinct session.thread_id, agui.thread_key(scope, session.thread_id) as thread_key
-        from unnest(given) as session
-        where session.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, session.thread_id))
+        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
+        from unnest(given) as asked
+        where asked.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
         order by thread_key
         offset 0
     ) as item;
 
-    for change in
-        with session as materialized (
-            select
-                item.place, item.subject, item.state, item.versions,
-                agui.thread_key(scope, item.thread_id) as thread_key,
-                agui.session_run_no(item.thread_id, item.run_id, scope) as run_no
-            from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
-        ),
-        document as (
-            select session.place, member.name as key, member.value as document
-            from session
-            cross join lateral agui.json_members(session.state) as member
-        ),
-        known as (
-            select session.place, member.name as key, member.value::text::bigint as version
-            from session
-            cross join lateral agui.json_members(session.versions) as member
-            union all
-            select session.place, state.key, null
-            from session
-            cross join lateral agui.nearest_session_states(session.thread_key, session.run_no) as state
-            where session.versions is null and state.document is not null
-        )
-        select
-            session.place, session.thread_key, session.run_no, session.subject, key, document.document,
-            case when session.versions is not null then coalesce(known.version, 0) end as version
-        from document
-        full join known using (place, key)
-        join session using (place)
-        order by session.thread_key, key collate "C", session.place
+    -- One after the other, for what is saved at a run is what those that go on from it have.
+    for session in
+        select item.*, agui.thread_key(scope, item.thread_id) as thread_key
+        from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
+        order by thread_key, item.place
     loop
-        version := agui.write_session_state(change.thread_key, change.run_no, change.key, change.document, change.version, true, change.subject);
-        if change.document is not null then
-            saved[change.place] := concat_ws(',', nullif(saved[change.place], ''), to_json(change.key) || ':' || version);
-        end if;
+        run_no := agui.session_run_no(session.thread_id, session.run_id, scope);
+        for change in
+            with document as (
+                select member.name as key, member.value as document
+                from agui.json_members(session.state) as member
+            ),
+            known as (
+                select member.name as key, member.value::text::bigint as version
+                from agui.json_members(session.versions) as member
+                union all
+                select state.key, null
+                from agui.nearest_session_states(session.thread_key, run_no) as state
+                where session.versions is null and state.document is not null
+            )
+            select
+                key, document.document,
+                case when session.versions is not null then coalesce(known.version, 0) end as version
+            from document
+            full join known using (key)
+            order by key collate "C"
+        loop
+            version := agui.write_session_state(session.thread_key, run_no, change.key, change.document, change.version, true, session.subject);
+            if change.document is not null then
+                saved[session.place] := concat_ws(',', nullif(saved[session.place], ''), to_json(change.key) || ':' || version);
+            end if;
+        end loop;
     end loop;
     return (
         select '[' || coalesce(string_agg('{' || item.versions || '}', ',' order by item.place), '') || ']'
@@ -84,6 +83,7 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now.';
+    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now. Those of '
+    'one thread are saved in the order given. Calls for one thread take turns.';
 
 revoke execute on function agui.save_sessions(json, text) from public;

@@ -1,14 +1,21 @@
 create or replace function agui.session_run_no(thread_id text, run_id text, scope text)
 returns int
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select case when run_id is null then 0 else (agui.find_run(thread_id, run_id, scope)).run_no end
+begin
+    if thread_id is null or scope is null then
+        raise exception using
+            errcode = 'AG008',
+            message = 'session state needs a thread id and a scope that are not null';
+    end if;
+    return case when run_id is null then 0 else (agui.find_run(thread_id, run_id, scope)).run_no end;
+end
 $$;
 
 comment on function agui.session_run_no(text, text, text) is
-    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. AG001: unknown thread, AG002: unknown run.';
+    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. AG001: unknown thread, AG002: unknown run, AG008: no thread or no scope.';
 
 revoke execute on function agui.session_run_no(text, text, text) from public;

@@ -18,6 +18,6 @@ $$;
 
 comment on function agui.session_states(text, text, text) is
     'All documents of session state that a run has, one a key, in the order of the keys: for each what agui.load_session_state gives. Without a run the thread''s own. '
-    'AG001: unknown thread, AG002: unknown run (when one is named).';
+    'AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.session_states(text, text, text) from public;

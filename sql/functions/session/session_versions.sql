@@ -22,6 +22,6 @@ $$;
 
 comment on function agui.session_versions(text, text, text, text) is
     'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, newest first; a null document is a removal. How many are '
-    'kept says the setting agui.session_versions. AG001: unknown thread, AG002: unknown run (when one is named).';
+    'kept says the setting agui.session_versions. AG001: unknown thread, AG002: unknown run (when one is named), AG008: no thread or no scope.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;
