@@ -61,6 +61,9 @@ func jsonArray(elements []json.RawMessage) rawjson.Text {
 		if i > 0 {
 			array.WriteByte(',')
 		}
+		if len(bytes.TrimSpace(element)) == 0 {
+			element = []byte("null") // or it would be left out
+		}
 		array.Write(element)
 	}
 	array.WriteByte(']')

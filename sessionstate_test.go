@@ -859,6 +859,7 @@ func TestSessionStateRefuses(t *testing.T) {
 		"an unknown run to load":          {load("t", "x"), pgagui.ErrUnknownRun},
 		"an unknown thread to load":       {load("x", "x"), pgagui.ErrUnknownThread},
 		"no session":                      {func() error { _, err := store.SaveSession(ctx, nil); return err }(), pgagui.ErrInvalidEvents},
+		"nothing among sessions":          {func() error { _, err := store.SaveSessions(ctx, []json.RawMessage{nil}); return err }(), pgagui.ErrInvalidEvents},
 		"a list for a session":            {saveSession(`[]`), pgagui.ErrInvalidEvents},
 		"a session without a thread":      {saveSession(`{"state":{}}`), pgagui.ErrInvalidEvents},
 		"a session without state":         {saveSession(`{"threadId":"t"}`), pgagui.ErrInvalidEvents},

@@ -143,6 +143,16 @@ func TestAShapeThatHasNoPlaceForAFieldSaysSo(t *testing.T) {
 	}
 }
 
+func TestAMemberWithoutANameIsNoField(t *testing.T) {
+	t.Parallel()
+	s := read(t, `{"":"x","stateBag":{}}`)
+	if s.ID != "" || s.RunID != "" {
+		t.Errorf("ID %q, RunID %q", s.ID, s.RunID)
+	}
+	s.ServiceID = "c"
+	wantText(t, written(t, s), `{"":"x","stateBag":{},"conversationId":"c"}`)
+}
+
 func TestANewSessionIsOnlyItsID(t *testing.T) {
 	t.Parallel()
 	const text = `{"threadId":"t","runId":null,"state":{},"versions":{}}`

@@ -57,10 +57,14 @@ type fields struct {
 
 // read takes the fields out of a document. A field whose member is missing, or of another type, is empty.
 func (sh *shape) read(document object) fields {
-	var f fields
-	f.id, _ = stringOf(document.get(sh.id))
-	f.runID, _ = stringOf(document.get(sh.runID))
-	f.serviceID, _ = stringOf(document.get(sh.serviceID))
+	text := func(key string) string {
+		if key == "" { // the shape has no such field, though the document may have such a member
+			return ""
+		}
+		s, _ := stringOf(document.get(key))
+		return s
+	}
+	f := fields{id: text(sh.id), runID: text(sh.runID), serviceID: text(sh.serviceID)}
 	if versions := document.get(sh.versions); sh.versions != "" && versions != nil && json.Unmarshal(versions, &f.versions) != nil {
 		f.versions = nil
 	}
