@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -65,6 +66,7 @@ type part struct {
 	document     json.RawMessage // how a new state is written at first
 	base         json.RawMessage // how it was encoded at first
 	encode       func() (json.RawMessage, error)
+	isWhole      bool // encode may have another format than the document
 }
 
 // readState reads a state.
@@ -118,7 +120,41 @@ func (p *part) written(key string, document json.RawMessage) (json.RawMessage, e
 	if err != nil {
 		return nil, fmt.Errorf("session: state %q: %w: it cannot be written: %w", key, ErrInvalidState, err)
 	}
+	if p.isWhole && !bytes.Equal(p.base, now) && !says(document, p.base) {
+		return retyped(document, now), nil
+	}
 	return merge(document, p.base, now), nil
+}
+
+// says reports whether a document says what its behaviour wrote at first, perhaps among other things. If not, it has another format.
+func says(document, first json.RawMessage) bool {
+	d, isObject := parseObject(document)
+	f, wasObject := parseObject(first)
+	if !isObject || !wasObject {
+		return isObject == wasObject && sameValue(document, first)
+	}
+	for _, m := range f.members {
+		if value := d.get(m.key); value == nil || !sameValue(value, m.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// retyped is another state in the place of a document, which says its type where the document did.
+func retyped(document, state json.RawMessage) json.RawMessage {
+	switch declared := declarationOf(document); {
+	case declared.typed:
+		return typed(state, "$type", declared.name)
+	case declared.name != "":
+		return typed(state, "type", declared.name)
+	}
+	return state
 }
 
 // find returns the behaviour that was chosen, and makes it first if need be. Others who want the same one wait for it.

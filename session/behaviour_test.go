@@ -386,6 +386,36 @@ func (o *oldStore) Serialize() (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"lines": o.lines})
 }
 
+// migratedList reads two formats and writes the newer one.
+type migratedList struct{ items []int }
+
+func (m *migratedList) Serialize() (json.RawMessage, error) {
+	return json.Marshal(map[string]any{"v": 2, "list": m.items})
+}
+
+// A mixture of two formats would be none: a reader that goes by v would miss the change.
+func TestASerialiserWithAnotherFormatWritesAllOfIt(t *testing.T) {
+	t.Parallel()
+	registry := session.NewRegistry()
+	session.RegisterSerializer(registry, "List", func(_ context.Context, document json.RawMessage) (*migratedList, error) {
+		var restored struct{ Items, List []int }
+		err := json.Unmarshal(document, &restored)
+		return &migratedList{append(restored.Items, restored.List...)}, err
+	})
+	ctx := session.WithRegistry(context.Background(), registry)
+	for before, after := range map[string]string{
+		`{"$type":"List","v":1,"items":[1]}`:                     `{"$type":"List","list":[1,2],"v":2}`,
+		`{"$type":"List", "v": 2, "list": [1], "note": "stays"}`: `{"$type":"List", "v": 2, "list": [1,2], "note": "stays"}`,
+	} {
+		const around = `{"threadId":"t","state":{"x":STATE}}`
+		s := read(t, strings.Replace(around, "STATE", before, 1))
+		list := behaviour[*migratedList](t, ctx, &s)
+		wantText(t, written(t, s), strings.Replace(around, "STATE", before, 1))
+		list.items = append(list.items, 2)
+		wantText(t, written(t, s), strings.Replace(around, "STATE", after, 1))
+	}
+}
+
 func TestBehavioursThatSerialiseThemselves(t *testing.T) {
 	t.Parallel()
 	client := &Client{}

@@ -83,7 +83,8 @@ type Serializer interface {
 }
 
 // RegisterSerializer adds behaviours that know how to write themselves, and are made of what they wrote: document, nil for a new one. All
-// else is as with Register.
+// else is as with Register; but where what Serialize gives at first is not what the document says, it has another format, and once it has
+// changed it is written in the place of all of the document but the type.
 func RegisterSerializer[B Serializer](registry *Registry, name string, factory func(ctx context.Context, document json.RawMessage) (B, error)) {
 	attach := func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error) {
 		if known != nil {
@@ -93,7 +94,7 @@ func RegisterSerializer[B Serializer](registry *Registry, name string, factory f
 		if err != nil {
 			return nil, err
 		}
-		made := &part{behaviour: behaviour, encode: func() (json.RawMessage, error) {
+		made := &part{behaviour: behaviour, isWhole: true, encode: func() (json.RawMessage, error) {
 			text, err := behaviour.Serialize()
 			if err == nil && !json.Valid(text) {
 				err = fmt.Errorf("its %T gives no JSON", behaviour)
