@@ -219,3 +219,51 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 		})
 	}
 }
+
+// A run that makes many tool calls behind a long conversation means the same as ever, whether the fold looks for each call in the conversation's text
+// or has listed all of them.
+func TestManyToolCallsBehindASnapshot(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	random := rand.New(rand.NewPCG(*firstSeed, 7))
+	whole := compaction.New()
+	calls := 0
+	for n := range 4 {
+		stream := []json.RawMessage{fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_START","messageId":"m%d"}`, n)}
+		for range 150 {
+			known := random.IntN(calls + 1)
+			switch random.IntN(6) {
+			case 0, 1:
+				parent := ""
+				if random.IntN(3) == 0 {
+					parent = fmt.Sprintf(`,"parentMessageId":"m%d"`, random.IntN(n+1))
+				}
+				stream = append(stream, fmt.Appendf(nil, `{"type":"TOOL_CALL_START","toolCallId":"c%d","toolCallName":"f"%s}`, calls, parent))
+				calls++
+			case 2:
+				stream = append(stream, fmt.Appendf(nil, `{"type":"TOOL_CALL_START","toolCallId":"c%d","toolCallName":"renamed"}`, known))
+			case 3, 4:
+				stream = append(stream, fmt.Appendf(nil, `{"type":"TOOL_CALL_ARGS","toolCallId":"c%d","delta":"%d "}`, known, len(stream)))
+			case 5:
+				stream = append(stream, fmt.Appendf(nil, `{"type":"TOOL_CALL_RESULT","messageId":"r%d","toolCallId":"c%d","content":"x"}`, len(stream), known))
+			}
+		}
+		events := run(fmt.Sprint("run-", n), stream)
+		mustAppend(t, store, "t", fmt.Sprint("run-", n), events)
+		for _, event := range events {
+			whole.Apply(event)
+		}
+		restored, err := store.Restore(t.Context(), "t", pgagui.At{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+		if difference := differences(got, meaningOf(t, whole)); difference != "" {
+			t.Fatalf("seed %d, run %d: %s", *firstSeed, n, difference)
+		}
+		if _, err := pool.Exec(t.Context(), "call agui.compact()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -2993,6 +2993,7 @@ declare
     unlisted   text;       -- the loaded messages, as long as their tool calls have no nodes; null: not put together yet
     no_call    text;       -- a tool call that they do not have
     lists_all  boolean;    -- whether they have to be listed for the next tool call
+    call_searches int;     -- how often they were looked through for one
 
     -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
     piece_nodes int[];
@@ -3408,6 +3409,7 @@ begin
                 unlisted := null;
                 no_call := null;
                 lists_all := false;
+                call_searches := 0;
                 hashed := node_count;
                 buckets := array_fill(0, array[64]);
                 loaded_ids := result.message_ids;
@@ -3451,8 +3453,10 @@ begin
                         and unlisted ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                 end if;
                 if unlisted <> '' and (action = 'TOOL_CALL_START' or id is distinct from no_call) then
-                    -- A message that gets another call has its calls listed too.
+                    -- A message that gets another call has its calls listed too. To look for one in the text takes a part of listing all.
+                    call_searches := call_searches + 1;
                     lists_all := lists_all
+                        or call_searches > 40
                         or action = 'TOOL_CALL_START'
                             and agui.fold_find(buckets, keys, loaded_ids, agui.json_string_token(event.parent_message_id))
                                 <= cardinality(result.bodies)
