@@ -25,6 +25,7 @@ drop function agui.head(thread_id text, scope text);
 drop function agui.find_run(thread_id text, run_id text, scope text);
 drop function agui.children(thread_id text, run_id text, scope text);
 drop function agui.branches(thread_id text, scope text);
+drop function agui.ancestors(leaf agui.run);
 drop function agui.write_snapshot(thread_key uuid, run_no int, fold agui.fold);
 drop function agui.sweep_messages(thread_key uuid, message_nos int4range[]);
 drop function agui.strict_base(thread_key uuid, run_no int);

@@ -1026,13 +1026,16 @@ as $$
 declare
     kept agui.thread;
 begin
-    -- Twice around where the row is not there yet; more often only where it is erased and made again at the same time.
+    -- More than once only where another one makes the row, or erases it, at the same time.
     loop
         select * into kept from agui.thread as thread where thread.thread_key = keep_thread.thread_key for key share;
         exit when found;
         insert into agui.thread (thread_key, scope, thread_id)
         values (keep_thread.thread_key, keep_thread.scope, keep_thread.thread_id)
         on conflict do nothing;
+        if found then
+            return;
+        end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
         raise exception using
@@ -1457,6 +1460,20 @@ begin
     perform agui.refuse_large_document(document, subject);
     key := agui.open_thread(thread_id, scope);
 
+    if parent_id is not null then
+        select * into parent
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = key
+            and checkpoint.namespace = save_checkpoint.namespace
+            and checkpoint.checkpoint_id = save_checkpoint.parent_id;
+        if not found then
+            raise exception using
+                errcode = 'AG003',
+                message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
+                hint = 'Save the parent first.';
+        end if;
+    end if;
+
     -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
     loop
         select * into existing
@@ -1464,19 +1481,6 @@ begin
         where checkpoint.thread_key = key
             and checkpoint.namespace = save_checkpoint.namespace
             and checkpoint.checkpoint_id = save_checkpoint.checkpoint_id;
-        if parent_id is not null then
-            select * into parent
-            from agui.checkpoint as checkpoint
-            where checkpoint.thread_key = key
-                and checkpoint.namespace = save_checkpoint.namespace
-                and checkpoint.checkpoint_id = save_checkpoint.parent_id;
-            if not found then
-                raise exception using
-                    errcode = 'AG003',
-                    message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
-                    hint = 'Save the parent first.';
-            end if;
-        end if;
         if existing.checkpoint_no is not null then
             if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
                 raise exception using
@@ -5101,15 +5105,7 @@ declare
     until constant bigint := coalesce(at_seq, 9223372036854775807);
 begin
     return query
-    with recursive ancestor as (
-        select leaf.*
-        union all
-        select parent.*
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    ),
-    event as (
+    with event as (
         select
             batch.first_seq + element.position - 1 as seq,
             batch.run_id,
@@ -5130,7 +5126,7 @@ begin
             ) || '}' end as error
         from (
             select stored.*, ancestor.run_id, agui.json_guarded(stored.events) as guarded
-            from ancestor
+            from agui.ancestors(leaf) as ancestor
             join agui.batch as stored
                 on stored.thread_key = ancestor.thread_key
                     and stored.run_no = ancestor.run_no
@@ -6079,22 +6075,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    plain  constant text := document;
-    opaque text;
+    opaque constant json := replace(replace(replace(document::text, '\\', '\x'), '\u', '\\u'), '\x', '\\x');
 begin
-    if strpos(plain, '\') = 0 then
-        return query
-        select member.key, member.value
-        from (
-            select each.key, each.value, each.place, row_number() over (partition by each.key order by each.place desc) as nth_last
-            from json_each(document) with ordinality as each (key, value, place)
-        ) as member
-        where member.nth_last = 1
-        order by member.place;
-        return;
-    end if;
-
-    opaque := replace(replace(replace(plain, '\\', '\x'), '\u', '\\u'), '\x', '\\x');
     return query
     select member.name, replace(replace(member.value::text, '\\u', '\u'), '\\x', '\\')::json
     from (
@@ -6102,7 +6084,7 @@ begin
             row_number() over (partition by named.name order by named.place desc) as nth_last
         from (
             select agui.json_text(replace(replace(to_json(each.key)::text, '\\u', '\u'), '\\x', '\\')) as name, each.value, each.place
-            from json_each(opaque::json) with ordinality as each (key, value, place)
+            from json_each(opaque) with ordinality as each (key, value, place)
         ) as named
     ) as member
     where member.nth_last = 1
@@ -9362,6 +9344,34 @@ comment on function agui.write_snapshot(uuid, int, agui.fold) is
 
 revoke execute on function agui.write_snapshot(uuid, int, agui.fold) from public;
 
+-- sql/functions/tree/ancestors.sql
+create or replace function agui.ancestors(leaf agui.run)
+returns setof agui.run
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- In PL/pgSQL the plan is kept.
+    return query
+    with recursive ancestor as (
+        select leaf.*
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+    )
+    select * from ancestor;
+end
+$$;
+
+comment on function agui.ancestors(agui.run) is 'The rows of the runs from a run to its root: run_no falls from one to the next.';
+
+revoke execute on function agui.ancestors(agui.run) from public;
+
 -- sql/functions/tree/branches.sql
 create or replace function agui.branches(thread_id text, scope text default '')
 returns setof agui.branch
@@ -9514,14 +9524,6 @@ declare
     leaf agui.run := agui.find_run(thread_id, run_id, scope);
 begin
     return query
-    with recursive ancestor as (
-        select leaf.*
-        union all
-        select parent.*
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    )
     select
         (row_number() over root_first)::int,
         ancestor.run_id,
@@ -9532,7 +9534,7 @@ begin
         ancestor.started_at,
         ancestor.ended_at,
         ancestor.run_no
-    from ancestor
+    from agui.ancestors(leaf) as ancestor
     window root_first as (order by ancestor.run_no)
     order by ancestor.run_no;
 end

@@ -7,13 +7,16 @@ as $$
 declare
     kept agui.thread;
 begin
-    -- Twice around where the row is not there yet; more often only where it is erased and made again at the same time.
+    -- More than once only where another one makes the row, or erases it, at the same time.
     loop
         select * into kept from agui.thread as thread where thread.thread_key = keep_thread.thread_key for key share;
         exit when found;
         insert into agui.thread (thread_key, scope, thread_id)
         values (keep_thread.thread_key, keep_thread.scope, keep_thread.thread_id)
         on conflict do nothing;
+        if found then
+            return;
+        end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
         raise exception using

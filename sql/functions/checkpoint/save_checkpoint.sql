@@ -31,6 +31,20 @@ begin
     perform agui.refuse_large_document(document, subject);
     key := agui.open_thread(thread_id, scope);
 
+    if parent_id is not null then
+        select * into parent
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = key
+            and checkpoint.namespace = save_checkpoint.namespace
+            and checkpoint.checkpoint_id = save_checkpoint.parent_id;
+        if not found then
+            raise exception using
+                errcode = 'AG003',
+                message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
+                hint = 'Save the parent first.';
+        end if;
+    end if;
+
     -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
     loop
         select * into existing
@@ -38,19 +52,6 @@ begin
         where checkpoint.thread_key = key
             and checkpoint.namespace = save_checkpoint.namespace
             and checkpoint.checkpoint_id = save_checkpoint.checkpoint_id;
-        if parent_id is not null then
-            select * into parent
-            from agui.checkpoint as checkpoint
-            where checkpoint.thread_key = key
-                and checkpoint.namespace = save_checkpoint.namespace
-                and checkpoint.checkpoint_id = save_checkpoint.parent_id;
-            if not found then
-                raise exception using
-                    errcode = 'AG003',
-                    message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
-                    hint = 'Save the parent first.';
-            end if;
-        end if;
         if existing.checkpoint_no is not null then
             if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
                 raise exception using

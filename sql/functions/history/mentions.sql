@@ -11,15 +11,7 @@ declare
     until constant bigint := coalesce(at_seq, 9223372036854775807);
 begin
     return query
-    with recursive ancestor as (
-        select leaf.*
-        union all
-        select parent.*
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    ),
-    event as (
+    with event as (
         select
             batch.first_seq + element.position - 1 as seq,
             batch.run_id,
@@ -40,7 +32,7 @@ begin
             ) || '}' end as error
         from (
             select stored.*, ancestor.run_id, agui.json_guarded(stored.events) as guarded
-            from ancestor
+            from agui.ancestors(leaf) as ancestor
             join agui.batch as stored
                 on stored.thread_key = ancestor.thread_key
                     and stored.run_no = ancestor.run_no

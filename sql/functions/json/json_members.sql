@@ -13,22 +13,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    plain  constant text := document;
-    opaque text;
+    opaque constant json := replace(replace(replace(document::text, '\\', '\x'), '\u', '\\u'), '\x', '\\x');
 begin
-    if strpos(plain, '\') = 0 then
-        return query
-        select member.key, member.value
-        from (
-            select each.key, each.value, each.place, row_number() over (partition by each.key order by each.place desc) as nth_last
-            from json_each(document) with ordinality as each (key, value, place)
-        ) as member
-        where member.nth_last = 1
-        order by member.place;
-        return;
-    end if;
-
-    opaque := replace(replace(replace(plain, '\\', '\x'), '\u', '\\u'), '\x', '\\x');
     return query
     select member.name, replace(replace(member.value::text, '\\u', '\u'), '\\x', '\\')::json
     from (
@@ -36,7 +22,7 @@ begin
             row_number() over (partition by named.name order by named.place desc) as nth_last
         from (
             select agui.json_text(replace(replace(to_json(each.key)::text, '\\u', '\u'), '\\x', '\\')) as name, each.value, each.place
-            from json_each(opaque::json) with ordinality as each (key, value, place)
+            from json_each(opaque) with ordinality as each (key, value, place)
         ) as named
     ) as member
     where member.nth_last = 1

@@ -10,14 +10,6 @@ declare
     leaf agui.run := agui.find_run(thread_id, run_id, scope);
 begin
     return query
-    with recursive ancestor as (
-        select leaf.*
-        union all
-        select parent.*
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    )
     select
         (row_number() over root_first)::int,
         ancestor.run_id,
@@ -28,7 +20,7 @@ begin
         ancestor.started_at,
         ancestor.ended_at,
         ancestor.run_no
-    from ancestor
+    from agui.ancestors(leaf) as ancestor
     window root_first as (order by ancestor.run_no)
     order by ancestor.run_no;
 end
