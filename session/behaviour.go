@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pgagui/pgagui/compaction"
 )
 
 // Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
@@ -131,19 +133,14 @@ func says(document, first json.RawMessage) bool {
 	d, isObject := parseObject(document)
 	f, wasObject := parseObject(first)
 	if !isObject || !wasObject {
-		return isObject == wasObject && sameValue(document, first)
+		return isObject == wasObject && compaction.Equal(document, first)
 	}
 	for _, m := range f.members {
-		if value := d.get(m.key); value == nil || !sameValue(value, m.value) {
+		if value := d.get(m.key); value == nil || !compaction.Equal(value, m.value) {
 			return false
 		}
 	}
 	return true
-}
-
-func sameValue(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // retyped is another state in the place of a document, which says its type where the document did.
