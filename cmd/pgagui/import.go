@@ -58,7 +58,7 @@ message of the user; all of them are stored or none.`,
 
 // importSessionMessages appends an old session to a thread.
 func (p *program) importSessionMessages(ctx context.Context, threadID, name string) error {
-	content, err := p.open(name)
+	content, name, err := p.open(name)
 	if err != nil {
 		return err
 	}
@@ -119,12 +119,9 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 
 func importAll(ctx context.Context, importer *importer, files []string, p *program) error {
 	for _, name := range files {
-		content, err := p.open(name)
+		content, name, err := p.open(name)
 		if err != nil {
 			return err
-		}
-		if name == "-" {
-			name = "stdin"
 		}
 		err = importer.importFile(ctx, name, content)
 		content.Close()
@@ -135,12 +132,13 @@ func importAll(ctx context.Context, importer *importer, files []string, p *progr
 	return nil
 }
 
-// open opens a file; - is stdin, which stays open.
-func (p *program) open(name string) (io.ReadCloser, error) {
+// open opens a file, and says what errors call it; - is stdin, which stays open.
+func (p *program) open(name string) (content io.ReadCloser, called string, err error) {
 	if name == "-" {
-		return io.NopCloser(p.in), nil
+		return io.NopCloser(p.in), "stdin", nil
 	}
-	return os.Open(name)
+	file, err := os.Open(name)
+	return file, name, err
 }
 
 // String is the summary of an import for people.

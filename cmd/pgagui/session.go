@@ -195,13 +195,13 @@ changed is not written again. Where the session has "versions", others must not 
 			if len(arguments) > names {
 				name = arguments[names]
 			}
-			document, err := p.readDocument(name)
+			document, file, err := p.readDocument(name)
 			if err != nil {
 				return err
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				if whole {
-					return p.sessionPut(command.Context(), store, arguments[0], name, document)
+					return p.sessionPut(command.Context(), store, arguments[0], file, document)
 				}
 				save, err := run.saveState(command.Context(), store, arguments[0], version)
 				if err != nil {
@@ -243,7 +243,7 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 	for name, value := range compaction.Members(session) {
 		var named string
 		if name == "threadId" && (json.Unmarshal(value, &named) != nil || named != threadID) {
-			return inputError(file, 1, fmt.Errorf("the session is that of thread %s, not %q", value, threadID))
+			return &eventfile.Error{File: file, Line: 1, Err: fmt.Errorf("the session is that of thread %s, not %q", value, threadID)}
 		}
 	}
 	versions, err := store.SaveSession(ctx, session)
@@ -253,16 +253,15 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 	return p.printJSON(versions)
 }
 
-// readDocument reads a JSON document from a file, or from stdin for -.
-func (p *program) readDocument(name string) ([]byte, error) {
-	content, err := p.open(name)
+// readDocument reads a JSON document from a file, and says what errors call that; - is stdin.
+func (p *program) readDocument(name string) (document []byte, file string, err error) {
+	content, file, err := p.open(name)
 	if err != nil {
-		return nil, err
+		return nil, file, err
 	}
 	defer content.Close()
-	document, err := io.ReadAll(content)
-	if err != nil {
-		return nil, err
+	if document, err = io.ReadAll(content); err != nil {
+		return nil, file, err
 	}
 	if !utf8.Valid(document) {
 		valid := 0
@@ -273,21 +272,14 @@ func (p *program) readDocument(name string) ([]byte, error) {
 			}
 			valid += size
 		}
-		return nil, inputError(name, lineOf(document, valid), errors.New("the document is not UTF-8"))
+		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, valid), Err: errors.New("the document is not UTF-8")}
 	}
 	var syntax *json.SyntaxError
 	var raw json.RawMessage
 	if err := json.Unmarshal(document, &raw); errors.As(err, &syntax) {
-		return nil, inputError(name, lineOf(document, int(syntax.Offset)), fmt.Errorf("the document is no JSON: %w", err))
+		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, int(syntax.Offset)), Err: fmt.Errorf("the document is no JSON: %w", err)}
 	}
-	return document, nil
-}
-
-func inputError(file string, line int, err error) error {
-	if file == "-" {
-		file = "stdin"
-	}
-	return &eventfile.Error{File: file, Line: line, Err: err}
+	return document, file, nil
 }
 
 // lineOf is the line of a byte; the first line is 1.
