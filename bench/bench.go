@@ -223,6 +223,22 @@ func timed(name string, work func(ctx context.Context) error) side {
 	}}
 }
 
+// reading is a side that is measured in seconds a read; reads are numbered from 0 on.
+func (b *bench) reading(name string, read func(ctx context.Context, i int) error) side {
+	all := timed(name, func(ctx context.Context) error {
+		for i := range b.sizes.reads {
+			if err := read(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return side{name, func(ctx context.Context) (float64, error) {
+		seconds, err := all.measure(ctx)
+		return seconds / float64(b.sizes.reads), err
+	}}
+}
+
 // rates turns seconds into so many things a second.
 func rates(seconds []float64, count int) []float64 {
 	values := make([]float64, len(seconds))

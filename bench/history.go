@@ -100,17 +100,10 @@ func (b *bench) historyPages(ctx context.Context, database *database, thread cor
 		return err
 	}
 	page := func(name string, options pgagui.HistoryOptions) side {
-		return side{name, func(ctx context.Context) (float64, error) {
-			seconds, err := timed(name, func(ctx context.Context) error {
-				for range b.sizes.reads {
-					if _, err := database.store.History(ctx, thread.ThreadID, options); err != nil {
-						return err
-					}
-				}
-				return nil
-			}).measure(ctx)
-			return seconds / float64(b.sizes.reads), err
-		}}
+		return b.reading(name, func(ctx context.Context, _ int) error {
+			_, err := database.store.History(ctx, thread.ThreadID, options)
+			return err
+		})
 	}
 	whole := func(name string, raw bool) side {
 		return timed(name, func(ctx context.Context) error {

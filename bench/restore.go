@@ -56,26 +56,19 @@ func (b *bench) restore(ctx context.Context) error {
 
 // restoring reads a thread, at its end or in the middle of each of its runs in turn.
 func (b *bench) restoring(database *database, name string, thread corpus.Conversation, inTheMiddle bool) side {
-	return side{name, func(ctx context.Context) (float64, error) {
-		seconds, err := timed(name, func(ctx context.Context) error {
-			for i := range b.sizes.reads {
-				at := pgagui.At{}
-				if inTheMiddle {
-					number := i * len(thread.Runs) / b.sizes.reads
-					at.RunID = thread.Runs[number].RunID
-					for _, before := range thread.Runs[:number] {
-						at.Seq += int64(len(before.Events))
-					}
-					at.Seq += int64(len(thread.Runs[number].Events) / 2)
-				}
-				if _, err := database.store.Restore(ctx, thread.ThreadID, at); err != nil {
-					return err
-				}
+	return b.reading(name, func(ctx context.Context, i int) error {
+		at := pgagui.At{}
+		if inTheMiddle {
+			number := i * len(thread.Runs) / b.sizes.reads
+			at.RunID = thread.Runs[number].RunID
+			for _, before := range thread.Runs[:number] {
+				at.Seq += int64(len(before.Events))
 			}
-			return nil
-		}).measure(ctx)
-		return seconds / float64(b.sizes.reads), err
-	}}
+			at.Seq += int64(len(thread.Runs[number].Events) / 2)
+		}
+		_, err := database.store.Restore(ctx, thread.ThreadID, at)
+		return err
+	})
 }
 
 // againstLangGraph compares with its checkpointer, which keeps the same conversation in the same database.
