@@ -3,6 +3,7 @@ package pgagui
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -62,22 +63,20 @@ type HistoryEvent struct {
 func (s *Store) History(ctx context.Context, threadID string, options HistoryOptions) (HistoryPage, error) {
 	parameters := db.HistoryParams{
 		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), AfterSeq: options.AfterSeq,
-		MaxRows: 100, Compressed: !options.Raw, MaxBytes: orNullInt(options.MaxBytes),
+		MaxRows: 100, Compressed: !options.Raw, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
+		MaxIdle: orNull(options.MaxIdle),
 	}
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
 	}
 	if options.Limit != 0 {
-		parameters.MaxRows = int32(min(options.Limit, 1<<30))
+		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
 	}
 	if !options.Since.IsZero() {
 		parameters.Since = &options.Since
 	}
 	if !options.Until.IsZero() {
 		parameters.Until = &options.Until
-	}
-	if options.MaxIdle != 0 {
-		parameters.MaxIdle = &options.MaxIdle
 	}
 	page := HistoryPage{AfterSeq: options.AfterSeq}
 	rows, err := s.queries.History(ctx, parameters)
@@ -93,12 +92,4 @@ func (s *Store) History(ctx context.Context, threadID string, options HistoryOpt
 		page.AfterSeq = max(page.AfterSeq, row.LastSeq)
 	}
 	return page, nil
-}
-
-func orNullInt(number int) *int32 {
-	if number == 0 {
-		return nil
-	}
-	bounded := int32(min(number, 1<<30))
-	return &bounded
 }

@@ -65,7 +65,7 @@ type Problem struct {
 // what follows it, so it costs about what it returns. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored, error) {
 	document, err := s.queries.Restore(ctx, db.RestoreParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -117,7 +117,7 @@ func split(array []byte) ([]json.RawMessage, error) {
 // Messages returns the conversation as it stood at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message, error) {
 	rows, err := s.queries.Messages(ctx, db.MessagesParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -132,7 +132,7 @@ func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message
 // State returns the state that agent and UI shared at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
 	state, err := s.queries.State(ctx, db.StateParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
 	})
 	return json.RawMessage(state), refusal(err)
 }
@@ -141,7 +141,7 @@ func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMess
 // Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Interrupts(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
 	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: seqOrNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
 	})
 	return json.RawMessage(interrupts), refusal(err)
 }
@@ -271,11 +271,4 @@ func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) 
 func (s *Store) RebuildSnapshots(ctx context.Context, threadID string) (int, error) {
 	snapshots, err := s.queries.RebuildSnapshots(ctx, db.RebuildSnapshotsParams{ThreadID: threadID, Scope: s.scope})
 	return int(snapshots), refusal(err)
-}
-
-func seqOrNull(seq int64) *int64 {
-	if seq == 0 {
-		return nil
-	}
-	return &seq
 }

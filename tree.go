@@ -140,9 +140,11 @@ func runOf(row db.RunsRow) Run {
 	return run
 }
 
-func orNull(id string) *string {
-	if id == "" {
+// orNull is a parameter of a query, NULL when it is zero: not given.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
 		return nil
 	}
-	return &id
+	return &value
 }
