@@ -118,7 +118,8 @@ func (e *emitters) delays(audience *audience) (sinceRecord, sinceStored []float6
 		for _, arrival := range f.arrivals {
 			if i := arrival.seq - one.before - 1; i >= 0 {
 				sinceRecord = append(sinceRecord, milliseconds(arrival.at.Sub(one.times[i])))
-				sinceStored = append(sinceStored, milliseconds(arrival.at.Sub(e.stored.of(one.threadID, arrival.seq))))
+				// Where it is there before the answer has reached the writer, it took no time.
+				sinceStored = append(sinceStored, max(0, milliseconds(arrival.at.Sub(e.stored.of(one.threadID, arrival.seq)))))
 			}
 		}
 	}
