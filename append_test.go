@@ -218,7 +218,7 @@ func TestAppendRefuses(t *testing.T) {
 		if !errors.As(err, &refused) {
 			t.Errorf("%s: the error hides what the database said", c.name)
 		}
-		if strings.HasPrefix(refused.Code, "AG") && c.runID != "" && len(c.runID) < 100 &&
+		if strings.HasPrefix(refused.Code, "UI") && c.runID != "" && len(c.runID) < 100 &&
 			!strings.HasPrefix(err.Error(), fmt.Sprintf(`run "%s" of thread "t"`, c.runID)) {
 			t.Errorf("%s: the message does not name run and thread: %s", c.name, err)
 		}
@@ -239,8 +239,8 @@ func TestEventsMustBeAnArray(t *testing.T) {
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.append('t', 'r', `+argument+`)`)
 		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "AG008" {
-			t.Errorf("events %s: error %v, want AG008", argument, err)
+		if !errors.As(err, &refused) || refused.Code != "UI008" {
+			t.Errorf("events %s: error %v, want UI008", argument, err)
 		}
 	}
 }
@@ -391,8 +391,8 @@ func TestTheLogRefusesChanges(t *testing.T) {
 	} {
 		_, err := pool.Exec(context.Background(), statement)
 		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "AG010" || !strings.Contains(refused.Message, "append-only") {
-			t.Errorf("%s: error %v, want AG010", statement, err)
+		if !errors.As(err, &refused) || refused.Code != "UI010" || !strings.Contains(refused.Message, "append-only") {
+			t.Errorf("%s: error %v, want UI010", statement, err)
 		}
 	}
 	mustVerify(t, store, "t")

@@ -10,7 +10,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// What the database refuses, one error for each SQLSTATE of class AG. Test for them with errors.Is.
+// What the database refuses, one error for each SQLSTATE of class UI. Test for them with errors.Is.
 var (
 	ErrUnknownThread     = errors.New("unknown thread")
 	ErrUnknownRun        = errors.New("unknown run")
@@ -34,25 +34,25 @@ var (
 )
 
 var errorOfState = map[string]error{
-	"AG001": ErrUnknownThread,
-	"AG002": ErrUnknownRun,
-	"AG003": ErrUnknownParent,
-	"AG004": ErrParentInProgress,
-	"AG005": ErrRunEnded,
-	"AG006": ErrRunInProgress,
-	"AG007": ErrConflictingRepeat,
-	"AG008": ErrInvalidEvents,
-	"AG009": ErrRunIDInUse,
-	"AG010": ErrLogImmutable,
-	"AG011": ErrLimitExceeded,
-	"AG012": ErrKeyCollision,
-	"AG013": ErrUnknownShape,
-	"AG014": ErrThreadErased,
-	"AG015": ErrLogDamaged,
-	"AG016": ErrRunCutOff,
-	"AG017": ErrLogRewound,
-	"AG018": ErrStaleVersion,
-	"AG019": ErrUnknownCheckpoint,
+	"UI001": ErrUnknownThread,
+	"UI002": ErrUnknownRun,
+	"UI003": ErrUnknownParent,
+	"UI004": ErrParentInProgress,
+	"UI005": ErrRunEnded,
+	"UI006": ErrRunInProgress,
+	"UI007": ErrConflictingRepeat,
+	"UI008": ErrInvalidEvents,
+	"UI009": ErrRunIDInUse,
+	"UI010": ErrLogImmutable,
+	"UI011": ErrLimitExceeded,
+	"UI012": ErrKeyCollision,
+	"UI013": ErrUnknownShape,
+	"UI014": ErrThreadErased,
+	"UI015": ErrLogDamaged,
+	"UI016": ErrRunCutOff,
+	"UI017": ErrLogRewound,
+	"UI018": ErrStaleVersion,
+	"UI019": ErrUnknownCheckpoint,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

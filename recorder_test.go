@@ -53,7 +53,7 @@ func lockThread(t testing.TB, pool *pgxpool.Pool, threadID string) (unlock func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui.thread_lock(agui.thread_key('', $1)))`, threadID); err != nil {
+	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('', $1)))`, threadID); err != nil {
 		t.Fatal(err)
 	}
 	unlock = sync.OnceFunc(func() { tx.Rollback(context.Background()) })

@@ -822,8 +822,8 @@ func TestSessionStateNeedsAThreadAndAScope(t *testing.T) {
 	} {
 		_, err := pool.Exec(context.Background(), `select * from `+call)
 		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "AG008" {
-			t.Errorf("%s: error %v, want AG008", call, err)
+		if !errors.As(err, &refused) || refused.Code != "UI008" {
+			t.Errorf("%s: error %v, want UI008", call, err)
 		}
 	}
 }
@@ -888,7 +888,7 @@ func TestSessionStateRefuses(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	var failure *pgconn.PgError
-	if !errors.As(err, &failure) || failure.Code != "AG018" || failure.Detail != "current version 1" {
+	if !errors.As(err, &failure) || failure.Code != "UI018" || failure.Detail != "current version 1" {
 		t.Errorf("error of the server: %+v", failure)
 	}
 }
@@ -916,12 +916,12 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 	}
 	// Saving is news.
 	waiting := func(olderThan string) int {
-		return ask[int](t, pool, `select count(*) from agui.threads_without_news('`+olderThan+`')`)
+		return ask[int](t, pool, `select count(*) from agui_internal.inactive_threads('`+olderThan+`')`)
 	}
 	if recent, all := waiting("1 minute"), waiting("-1 minute"); recent != 0 || all != 2 {
 		t.Errorf("%d threads are older than a minute, %d in all; want 0 and 2", recent, all)
 	}
-	if got := ask[bool](t, pool, `select agui.erase_thread(agui.thread_key('', 'state'), null, '1 minute') is null`); !got {
+	if got := ask[bool](t, pool, `select agui_internal.erase_thread(agui.thread_key('', 'state'), null, '1 minute') is null`); !got {
 		t.Error("a thread was erased although something was saved in it a moment ago")
 	}
 	if _, err := pool.Exec(ctx, `call agui.erase_older('-1 minute')`); err != nil {

@@ -43,7 +43,7 @@ func (b *bench) patch(ctx context.Context) error {
 		})
 	}
 	measured, err := b.rounds(ctx, "patch",
-		query(ours, "select agui.json_patch_all(document, patches) from large"),
+		query(ours, "select agui_internal.json_patch_all(document, patches) from large"),
 		query(loop, "select one_by_one(document, patches) from large"))
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 const BatchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
+    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = $1::uuid
     and batch.first_seq between $2::bigint and $3::bigint
@@ -138,7 +138,7 @@ func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int
 }
 
 const DropNeedlessSnapshot = `-- name: DropNeedlessSnapshot :one
-select agui.drop_needless_snapshot($1::uuid, $2::int)::boolean as dropped
+select agui_internal.drop_needless_snapshot($1::uuid, $2::int)::boolean as dropped
 `
 
 type DropNeedlessSnapshotParams struct {
@@ -154,7 +154,7 @@ func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnap
 }
 
 const DropSnapshots = `-- name: DropSnapshots :exec
-select agui.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
 from agui.snapshot
 where snapshot.thread_key = $1::uuid and snapshot.run_no = any ($2::int[])
 `
@@ -171,7 +171,7 @@ func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) er
 }
 
 const FoldBase = `-- name: FoldBase :one
-select coalesce(agui.fold_base($1::uuid, $2::int), 0)::int as run_no
+select coalesce(agui_internal.fold_base($1::uuid, $2::int), 0)::int as run_no
 `
 
 type FoldBaseParams struct {
@@ -191,8 +191,8 @@ insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     $1::uuid,
     added.message_no,
-    coalesce(nullif(added.message_id, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'role')::text)),
+    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
+    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
     added.body::json
 from (
     select
@@ -326,7 +326,7 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 }
 
 const LogBytesSince = `-- name: LogBytesSince :one
-select agui.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
+select agui_internal.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
 `
 
 type LogBytesSinceParams struct {
@@ -369,7 +369,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 }
 
 const PreviousTip = `-- name: PreviousTip :one
-select coalesce(agui.previous_tip($1::uuid), 0)::int as run_no
+select coalesce(agui_internal.previous_tip($1::uuid), 0)::int as run_no
 `
 
 func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {

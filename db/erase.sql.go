@@ -13,7 +13,7 @@ import (
 )
 
 const Allow = `-- name: Allow :one
-select agui.allow($1::text, $2::text)::boolean as was_refused
+select agui.lift_erasure($1::text, $2::text)::boolean as was_refused
 `
 
 type AllowParams struct {
@@ -60,7 +60,7 @@ func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) 
 
 const EraseThread = `-- name: EraseThread :one
 select (erasure).runs::int as runs, (erasure).events::bigint as events
-from agui.erase_thread($1::uuid, $2::text, $3::interval) as erasure
+from agui_internal.erase_thread($1::uuid, $2::text, $3::interval) as erasure
 where (erasure).thread_key is not null
 `
 
@@ -87,7 +87,7 @@ const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
     (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
-from agui.threads_without_news($1::interval, $2::text, $3::uuid) as thread
+from agui_internal.inactive_threads($1::interval, $2::text, $3::uuid) as thread
 limit $4::int
 `
 

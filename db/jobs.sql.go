@@ -24,7 +24,7 @@ func (q *Queries) AllowIdleTransaction(ctx context.Context) error {
 const TakeJobLock = `-- name: TakeJobLock :one
 select
     pg_is_in_recovery()::boolean as is_standby,
-    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui.job_lock($1::text)))::boolean as is_taken
+    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui_internal.job_lock_id($1::text)))::boolean as is_taken
 `
 
 type TakeJobLockRow struct {

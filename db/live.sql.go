@@ -209,7 +209,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 }
 
 const ReapRun = `-- name: ReapRun :one
-select coalesce(agui.reap_run($1::uuid, $2::int), 0)::bigint as last_seq
+select coalesce(agui_internal.reap_run($1::uuid, $2::int), 0)::bigint as last_seq
 `
 
 type ReapRunParams struct {
@@ -343,7 +343,7 @@ func (q *Queries) RunsInProgress(ctx context.Context, arg RunsInProgressParams) 
 
 const StaleRuns = `-- name: StaleRuns :many
 select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
-from agui.stale_runs() as run
+from agui_internal.stale_runs() as run
 `
 
 type StaleRunsRow struct {

@@ -25,7 +25,7 @@ func (q *Queries) MayRepack(ctx context.Context) (bool, error) {
 
 const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
-from agui.next_to_repack($1::uuid, $2::interval) as due
+from agui_internal.next_to_repack($1::uuid, $2::interval) as due
 where (due).thread_key is not null
 `
 
@@ -49,7 +49,7 @@ func (q *Queries) NextToRepack(ctx context.Context, arg NextToRepackParams) (Nex
 
 const RepackRun = `-- name: RepackRun :one
 select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined
-from agui.repack_run($1::uuid, $2::int, $3::bigint) as piece
+from agui_internal.repack_run($1::uuid, $2::int, $3::bigint) as piece
 `
 
 type RepackRunParams struct {
@@ -71,7 +71,7 @@ func (q *Queries) RepackRun(ctx context.Context, arg RepackRunParams) (RepackRun
 }
 
 const ReweighSnapshots = `-- name: ReweighSnapshots :one
-select agui.reweigh_snapshots($1::uuid)::int as dropped
+select agui_internal.prune_snapshots($1::uuid)::int as dropped
 `
 
 func (q *Queries) ReweighSnapshots(ctx context.Context, threadKey pgtype.UUID) (int32, error) {

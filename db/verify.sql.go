@@ -14,7 +14,7 @@ import (
 )
 
 const OrphanedKeys = `-- name: OrphanedKeys :many
-select key::uuid as thread_key from agui.orphaned_keys($1::text) as key
+select key::uuid as thread_key from agui_internal.orphaned_keys($1::text) as key
 `
 
 func (q *Queries) OrphanedKeys(ctx context.Context, scope *string) ([]pgtype.UUID, error) {
@@ -41,7 +41,7 @@ const RandomThreads = `-- name: RandomThreads :many
 select thread.thread_key, thread.scope, thread.thread_id
 from agui.thread
 where ($1::text is null or thread.scope = $1::text)
-    and agui.has_news(thread.thread_key, $2::timestamptz)
+    and agui_internal.has_activity_since(thread.thread_key, $2::timestamptz)
 order by random()
 limit $3::int
 `
@@ -187,7 +187,7 @@ func (q *Queries) StoredMessages(ctx context.Context, arg StoredMessagesParams) 
 }
 
 const ThreadKeys = `-- name: ThreadKeys :many
-select key::uuid as thread_key from agui.thread_keys($1::text, $2::text) as key
+select key::uuid as thread_key from agui_internal.thread_keys($1::text, $2::text) as key
 `
 
 type ThreadKeysParams struct {
@@ -241,7 +241,7 @@ from agui.thread
 where thread.thread_key > $1::uuid
     and ($2::text is null or thread.scope = $2::text)
     and ($3::float8 is null or random() < $3::float8)
-    and agui.has_news(thread.thread_key, $4::timestamptz)
+    and agui_internal.has_activity_since(thread.thread_key, $4::timestamptz)
 order by thread.thread_key
 limit $5::int
 `
@@ -289,7 +289,7 @@ func (q *Queries) ThreadsToVerify(ctx context.Context, arg ThreadsToVerifyParams
 
 const VerifyLog = `-- name: VerifyLog :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_log($1::uuid) as item
+from agui_internal.verify_log($1::uuid) as item
 `
 
 type VerifyLogRow struct {
@@ -319,7 +319,7 @@ func (q *Queries) VerifyLog(ctx context.Context, threadKey pgtype.UUID) ([]Verif
 
 const VerifyReferences = `-- name: VerifyReferences :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_references($1::uuid) as item
+from agui_internal.verify_references($1::uuid) as item
 `
 
 type VerifyReferencesRow struct {
@@ -349,7 +349,7 @@ func (q *Queries) VerifyReferences(ctx context.Context, threadKey pgtype.UUID) (
 
 const VerifySnapshots = `-- name: VerifySnapshots :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_snapshots($1::uuid) as item
+from agui_internal.verify_snapshots($1::uuid) as item
 `
 
 type VerifySnapshotsRow struct {

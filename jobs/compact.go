@@ -66,7 +66,7 @@ func (c Compacted) LogValue() slog.Value {
 }
 
 // Compact folds every ended run that has not been processed, parents before children and the oldest first, and keeps the snapshots
-// that the rule of agui.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
+// that the rule of agui_internal.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
 //
 // A thread that fails does not hold up the others; the errors are returned together in the end. What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {

@@ -358,9 +358,9 @@ func TestSnapshotsStaySmallerThanTheLog(t *testing.T) {
 				}
 				// The youngest snapshot before a run is at most one run's log further away than the rule allows.
 				farthest := count(t, pool, `
-					select coalesce(max(agui.log_bytes_since(thread_key, run_no, agui.fold_base(thread_key, run_no, 9223372036854775807))), 0)
+					select coalesce(max(agui_internal.log_bytes_since(thread_key, run_no, agui_internal.fold_base(thread_key, run_no, 9223372036854775807))), 0)
 					from agui.run
-					where agui.fold_base(thread_key, run_no, 9223372036854775807) is distinct from run_no`)
+					where agui_internal.fold_base(thread_key, run_no, 9223372036854775807) is distinct from run_no`)
 				size := int64(len(restored(t, store, "t", "")))
 				if farthest > 3*size+10000 {
 					t.Errorf("a read folds up to %d stored bytes of log to return about %d", farthest, size)

@@ -23,7 +23,7 @@ func makeOlder(t *testing.T, pool *pgxpool.Pool, scope, threadID string, by time
 		`update agui.batch set recorded_at = recorded_at - $3::interval where thread_key = agui.thread_key($1, $2)`,
 	} {
 		err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
-			_, allowed := tx.Exec(context.Background(), `select agui.log_change(true)`)
+			_, allowed := tx.Exec(context.Background(), `select agui_internal.allow_log_change(true)`)
 			_, err := tx.Exec(context.Background(), statement, scope, threadID, by)
 			return errors.Join(allowed, err)
 		})

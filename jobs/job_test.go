@@ -73,7 +73,7 @@ const lockHolder = `
 	join pg_locks as lock using (pid)
 	where lock.locktype = 'advisory' and lock.granted and lock.objsubid = 1
 		and lock.database = (select oid from pg_database where datname = current_database())
-		and (lock.classid::bigint << 32) | lock.objid::bigint = agui.job_lock('compact')`
+		and (lock.classid::bigint << 32) | lock.objid::bigint = agui_internal.job_lock_id('compact')`
 
 func TestAJobIsDoneByOneAtATime(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 
 // RepackOptions are the settings of Repack. The zero value repacks all runs that are due.
 type RepackOptions struct {
-	// OlderThan is how long ago a run must have ended; nil: the database's setting agui.repack_after (10 minutes unless set).
+	// OlderThan is how long ago a run must have ended; nil: the database's setting agui_internal.repack_after (10 minutes unless set).
 	OlderThan *time.Duration
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int

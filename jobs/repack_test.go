@@ -130,7 +130,7 @@ func TestLongRunsAreRepackedInPieces(t *testing.T) {
 		nextSeq *int64
 		joined  int
 	}
-	err := pool.QueryRow(ctx, `select * from agui.repack_run(agui.thread_key('', 't'), 1)`).Scan(&first.nextSeq, &first.joined)
+	err := pool.QueryRow(ctx, `select * from agui_internal.repack_run(agui.thread_key('', 't'), 1)`).Scan(&first.nextSeq, &first.joined)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,13 +189,13 @@ func TestNobodySeesARepack(t *testing.T) {
 		}
 		// Apart again, as they were appended.
 		if _, err := pool.Exec(ctx, `
-			select agui.log_change(true);
+			select agui_internal.allow_log_change(true);
 			with gone as (delete from agui.batch returning *)
 			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-			select thread_key, first_seq + position - 1, agui.event_time(recorded_at, us), 1, run_no, ('[' || payload || ']')::json
+			select thread_key, first_seq + position - 1, agui_internal.event_time(recorded_at, us), 1, run_no, ('[' || payload || ']')::json
 			from gone cross join lateral rows from (json_array_elements(events), unnest(earlier_us)) with ordinality as e (payload, us, position);
 			update agui.run set repacked_at = null;
-			select agui.log_change(false)`); err != nil {
+			select agui_internal.allow_log_change(false)`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,10 +262,10 @@ func TestRepackLeavesRecentRunsAlone(t *testing.T) {
 		t.Errorf("agui.repack joined batches of a run that ended just now (error %v)", err)
 	}
 	// The setting says when it is time.
-	if _, err := pool.Exec(ctx, `begin; set local agui.repack_after = '0'; select * from agui.next_to_repack(null, null); commit`); err != nil {
+	if _, err := pool.Exec(ctx, `begin; set local agui.repack_after = '0'; select * from agui_internal.next_to_repack(null, null); commit`); err != nil {
 		t.Fatal(err)
 	}
-	if due := count(t, pool, `select count(*) from agui.next_to_repack(null, '0') where thread_key is not null`); due != 1 {
+	if due := count(t, pool, `select count(*) from agui_internal.next_to_repack(null, '0') where thread_key is not null`); due != 1 {
 		t.Errorf("%d runs are due at once, want 1", due)
 	}
 }

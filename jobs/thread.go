@@ -50,7 +50,7 @@ type runFold struct {
 
 const (
 	batchesPerPage = 250
-	// What rows take beside the documents in them, as agui.snapshot_bytes has it.
+	// What rows take beside the documents in them, as agui_internal.snapshot_bytes has it.
 	snapshotRowBytes = 100
 	messageRowBytes  = 60
 )
@@ -241,7 +241,7 @@ func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
 }
 
-// isWorthKeeping is the rule of agui.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
+// isWorthKeeping is the rule of agui_internal.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
 // errs on the side of fewer snapshots, and nothing is written only to be dropped.
 func isWorthKeeping(current *runFold) bool {
 	affordable := current.sinceKept/2 - int64(snapshotRowBytes+current.fold.StateSize()+len(current.fold.Interrupts()))

@@ -11,7 +11,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// snapshotCheck compares the snapshots of a thread with its raw log. It finds what agui.verify_snapshots finds, with the reducer in Go.
+// snapshotCheck compares the snapshots of a thread with its raw log. It finds what agui_internal.verify_snapshots finds, with the reducer in Go.
 //
 // The log is read once, in the order of seq, and only the lineages that lead to a snapshot are folded. No snapshot is trusted: every
 // fold begins with the first event of its root.
@@ -238,7 +238,7 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 	return err
 }
 
-// difference is the first thing that the snapshot of a run does not have in common with its fold, as agui.fold_difference says it.
+// difference is the first thing that the snapshot of a run does not have in common with its fold, as agui_internal.fold_difference says it.
 func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, error) {
 	// A message whose version is set has been compared with that version before, in another snapshot.
 	folded := run.fold.Messages()

@@ -14,43 +14,43 @@ func TestCatalog(t *testing.T) {
 	rules := map[string]string{
 		"every table, view and type is commented": `
 			select c.oid::regclass::text from pg_class c
-			where c.relnamespace = 'agui'::regnamespace and c.relkind in ('r', 'v', 'c') and c.relname <> 'schema_migrations'
+			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind in ('r', 'v', 'c') and c.relname <> 'schema_migrations'
 				and obj_description(coalesce(nullif(c.reltype, 0)::oid, c.oid), 'pg_type') is null and obj_description(c.oid, 'pg_class') is null`,
 		"every column of a table is commented, but for keys named as the table's own": `
 			select a.attrelid::regclass || '.' || a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
-			where c.relnamespace = 'agui'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
+			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r' and c.relname <> 'schema_migrations'
 				and a.attnum > 0 and not a.attisdropped and a.attname not in ('thread_key', 'run_no', 'created_at')
 				and col_description(a.attrelid, a.attnum) is null`,
 		"every function is commented": `
 			select oid::regprocedure::text from pg_proc
-			where pronamespace = 'agui'::regnamespace and obj_description(oid, 'pg_proc') is null`,
+			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and obj_description(oid, 'pg_proc') is null`,
 		"nobody but roles that were granted it may execute a function": `
 			select p.oid::regprocedure::text from pg_proc p
-			where p.pronamespace = 'agui'::regnamespace
+			where p.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 				and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee = 0)`,
 		"no function runs with its owner's rights": `
-			select oid::regprocedure::text from pg_proc where pronamespace = 'agui'::regnamespace and prosecdef`,
+			select oid::regprocedure::text from pg_proc where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and prosecdef`,
 		"PL/pgSQL functions that look at tables pin their search_path, with pg_temp last; a procedure that commits cannot": `
 			select oid::regprocedure::text from pg_proc
-			where pronamespace = 'agui'::regnamespace
+			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
 				and proname not in ('compact', 'compact_running', 'repack', 'erase_older', 'reap')`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
-			where c.relnamespace = 'agui'::regnamespace and c.relkind = 'r'
+			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r'
 				and not exists (select from pg_index where indrelid = c.oid and indisprimary)`,
 		"no table is unlogged": `
-			select oid::regclass::text from pg_class where relnamespace = 'agui'::regnamespace and relkind = 'r' and relpersistence <> 'p'`,
+			select oid::regclass::text from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r' and relpersistence <> 'p'`,
 		"what only reads can run in parallel, but for what catches errors": `
 			select oid::regprocedure::text from pg_proc
-			where pronamespace = 'agui'::regnamespace and provolatile <> 'v' and proparallel <> 's'
+			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and provolatile <> 'v' and proparallel <> 's'
 				and proname not in ('verify', 'verify_log', 'verify_batches', 'verify_snapshots',
 					'json_or_null', 'tool_calls', 'session_messages', 'session_runs')`,
 		"what catches errors does not run in parallel, which PostgreSQL refuses before 17": `
 			select oid::regprocedure::text from pg_proc
-			where pronamespace = 'agui'::regnamespace and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,
+			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,
 	}
 	for rule, query := range rules {
 		rows, err := pool.Query(context.Background(), query)
@@ -88,7 +88,7 @@ func TestRoles(t *testing.T) {
 		{"agui_reader", `select agui.request_stop('live')`, false},
 		{"agui_reader", `select agui.keep_alive('{live}', '{r}')`, false},
 		{"agui_reader", `call agui.reap()`, false},
-		{"agui_reader", `select agui.reap_run(agui.thread_key('', 'live'), 1)`, false},
+		{"agui_reader", `select agui_internal.reap_run(agui.thread_key('', 'live'), 1)`, false},
 		{"agui_writer", `select agui.request_stop('live')`, true},
 		{"agui_writer", `set agui.lease = '0'`, true},
 		{"agui_writer", `select agui.keep_alive('{live}', '{r}')`, true},
@@ -126,7 +126,7 @@ func TestRoles(t *testing.T) {
 		{"agui_maintainer", `select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, true},
 		{"agui_maintainer", `select agui.save_session_state('gone', 'k', '1'), agui.save_checkpoint('gone', 'c', '{}')`, true},
 		{"agui_maintainer", `select agui.erase('gone')`, true},
-		{"agui_maintainer", `select agui.allow('gone')`, true},
+		{"agui_maintainer", `select agui.lift_erasure('gone')`, true},
 		{"agui_maintainer", `call agui.erase_older('1 day')`, true},
 		{"agui_maintainer", `delete from agui.batch`, false},
 		{"agui_reader", `select agui.restore('t')`, true},
@@ -179,7 +179,7 @@ func TestReadsWriteNothing(t *testing.T) {
 		`select * from agui.load_session_state('t', 'k', 'r')`, `select * from agui.session_states('t', 'r')`,
 		`select * from agui.session_versions('t', 'k', 'r')`, `select agui.load_session('t', 'r')`, `select agui.load_sessions('{t,t}', '{r,null}')`,
 		`select * from agui.load_checkpoint('t', 'c')`, `select * from agui.checkpoints('t')`, `select * from agui.checkpoint_lineage('t')`,
-		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui.stale_runs()`,
+		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui_internal.stale_runs()`,
 	} {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

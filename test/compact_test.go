@@ -252,12 +252,12 @@ func TestCompactedEventsRefusals(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for query, want := range map[string]string{
-		`select agui.compact_events('[]', 'short')`:            `there is no shape "short": use "stream" or "snapshot" (SQLSTATE AG013)`,
-		`select agui.compact_events('[]', null)`:               `there is no shape null: use "stream" or "snapshot" (SQLSTATE AG013)`,
-		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, it must be a JSON array of AG-UI events (SQLSTATE AG008)`,
-		`select agui.compact_events(null)`:                     `events is null, it must be a JSON array of AG-UI events (SQLSTATE AG008)`,
-		`select * from agui.replay('unknown')`:                 `thread "unknown" is unknown (SQLSTATE AG001)`,
-		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE AG013)`,
+		`select agui.compact_events('[]', 'short')`:            `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.compact_events('[]', null)`:               `there is no shape null: use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
+		`select agui.compact_events(null)`:                     `events is null, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
+		`select * from agui.replay('unknown')`:                 `thread "unknown" is unknown (SQLSTATE UI001)`,
+		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
 	} {
 		_, err := pool.Exec(context.Background(), query)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -117,7 +117,7 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 		{`select * from agui.stats`, "batch", 0},
 		{`select * from agui.lag`, "batch", 1},
 		{`select * from agui.lag`, "run", 5},
-		{`select * from agui.next_to_repack(null, null)`, "run", 1},
+		{`select * from agui_internal.next_to_repack(null, null)`, "run", 1},
 	} {
 		if rows := rowsRead(t, pool, cost.table, cost.statement); rows > cost.most {
 			t.Errorf("%s reads %d rows of agui.%s, want %d at most", cost.statement, rows, cost.table, cost.most)

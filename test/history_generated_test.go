@@ -144,7 +144,7 @@ func (l generatedLog) store(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx := context.Background()
 	thread := l.thread()
-	if _, err := pool.Exec(ctx, `select agui.erase($1), agui.allow($1) where exists (select from agui.thread where thread_id = $1)`, thread); err != nil {
+	if _, err := pool.Exec(ctx, `select agui.erase($1), agui.lift_erasure($1) where exists (select from agui.thread where thread_id = $1)`, thread); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pool.Exec(ctx, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread); err != nil {

@@ -389,14 +389,14 @@ func TestHistoryRefusals(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	mustAppend(t, store, "t", "r", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)})
 	for query, want := range map[string]string{
-		`select * from agui.history('t', max_rows => 0)`:           `history of thread "t": max_rows must be between 1 and 1000, not 0 (SQLSTATE AG011)`,
-		`select * from agui.history('t', max_rows => 1001)`:        `history of thread "t": max_rows must be between 1 and 1000, not 1001 (SQLSTATE AG011)`,
-		`select * from agui.history('t', max_rows => null)`:        `history of thread "t": max_rows must be between 1 and 1000, not null (SQLSTATE AG011)`,
-		`select * from agui.history('t', max_bytes => 0)`:          `history of thread "t": max_bytes must be 1 or more and max_idle not below zero (SQLSTATE AG011)`,
-		`select * from agui.history('t', max_idle => '-1 second')`: `history of thread "t": max_bytes must be 1 or more and max_idle not below zero (SQLSTATE AG011)`,
-		`select * from agui.history('u')`:                          `thread "u" is unknown (SQLSTATE AG001)`,
-		`select * from agui.history('t', scope => 'mine')`:         `thread "t" is unknown in scope "mine" (SQLSTATE AG001)`,
-		`select * from agui.history('t', run_id => 's')`:           `run "s" of thread "t" is unknown (SQLSTATE AG002)`,
+		`select * from agui.history('t', max_rows => 0)`:           `history of thread "t": max_rows must be between 1 and 1000, not 0 (SQLSTATE UI011)`,
+		`select * from agui.history('t', max_rows => 1001)`:        `history of thread "t": max_rows must be between 1 and 1000, not 1001 (SQLSTATE UI011)`,
+		`select * from agui.history('t', max_rows => null)`:        `history of thread "t": max_rows must be between 1 and 1000, not null (SQLSTATE UI011)`,
+		`select * from agui.history('t', max_bytes => 0)`:          `history of thread "t": max_bytes must be 1 or more and max_idle not below zero (SQLSTATE UI011)`,
+		`select * from agui.history('t', max_idle => '-1 second')`: `history of thread "t": max_bytes must be 1 or more and max_idle not below zero (SQLSTATE UI011)`,
+		`select * from agui.history('u')`:                          `thread "u" is unknown (SQLSTATE UI001)`,
+		`select * from agui.history('t', scope => 'mine')`:         `thread "t" is unknown in scope "mine" (SQLSTATE UI001)`,
+		`select * from agui.history('t', run_id => 's')`:           `run "s" of thread "t" is unknown (SQLSTATE UI002)`,
 	} {
 		_, err := pool.Exec(context.Background(), query)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -502,7 +502,7 @@ func TestAPageOfTheHistoryCostsWhatItShows(t *testing.T) {
 	}
 }
 
-// Since and Until are exact, whatever the batches; agui.first_seq_since finds the first batch that may hold what is asked for.
+// Since and Until are exact, whatever the batches; agui_internal.first_seq_since finds the first batch that may hold what is asked for.
 func TestTheFirstSeqSinceATime(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
@@ -517,7 +517,7 @@ func TestTheFirstSeqSinceATime(t *testing.T) {
 	for seconds, want := range map[int]int64{-1: 1, 0: 1, 1: 3, 10: 3, 11: 9, 20: 9, 21: 11, 30: 11, 31: 13} {
 		var got int64
 		if err := pool.QueryRow(context.Background(), `
-			select agui.first_seq_since(agui.thread_key('', 't'), '2024-05-01 12:00:00+00'::timestamptz + $1::int * interval '1 second')`, seconds).Scan(&got); err != nil {
+			select agui_internal.first_seq_since(agui.thread_key('', 't'), '2024-05-01 12:00:00+00'::timestamptz + $1::int * interval '1 second')`, seconds).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
 		if got != want {
@@ -554,7 +554,7 @@ func TestMoment(t *testing.T) {
 		`"١٢٣٤-05-01T12:00:01Z"`: "", `"1714564801000"`: "", `true`: "", `null`: "", `[]`: "", `{"seconds":1}`: "", `"\ud83d"`: "",
 	} {
 		var got *string
-		err := pool.QueryRow(context.Background(), `select (agui.moment(agui.json_guarded($1::json)) at time zone 'UTC')::text`, json.RawMessage(value)).Scan(&got)
+		err := pool.QueryRow(context.Background(), `select (agui_internal.json_timestamp(agui_internal.json_guarded($1::json)) at time zone 'UTC')::text`, json.RawMessage(value)).Scan(&got)
 		if err != nil {
 			t.Errorf("%s: %v", value, err)
 		} else if got == nil && want != "" || got != nil && *got != want {

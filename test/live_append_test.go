@@ -281,7 +281,7 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 	answered := map[string]int{}
 	for seed := *firstSeed; seed < *firstSeed+12; seed++ {
 		for _, db := range []*pgxpool.Conn{one, many} {
-			if _, err := db.Exec(ctx, `select agui.erase_thread(thread_key, null) from agui.thread; delete from agui.erasure`); err != nil {
+			if _, err := db.Exec(ctx, `select agui_internal.erase_thread(thread_key, null) from agui.thread; delete from agui.erasure`); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -329,7 +329,7 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 		}
 	}
 	// The calls were such as say something.
-	for _, code := range []string{"", "AG002", "AG003", "AG004", "AG005", "AG006", "AG007", "AG008", "AG009", "AG011", "AG016", "AG017"} {
+	for _, code := range []string{"", "UI002", "UI003", "UI004", "UI005", "UI006", "UI007", "UI008", "UI009", "UI011", "UI016", "UI017"} {
 		if answered[code] == 0 {
 			t.Errorf("no call was answered %q: %v", code, answered)
 		}
@@ -350,16 +350,16 @@ func TestAppendManyRefusesAsAWhole(t *testing.T) {
 	pool := testdb.Pool(t)
 	const begin = `array['[{"type":"RUN_STARTED"}]']::json[]`
 	for arguments, want := range map[string]string{
-		`array['t','t'], array['r'], ` + begin:                                "AG008",
-		`array['t'], array['r','r'], ` + begin:                                "AG008",
-		`array['t'], array['r'], null`:                                        "AG008",
-		`null, array['r'], ` + begin:                                          "AG008",
-		`array['t'], array['r'], ` + begin + `, after_seqs => '{}'`:           "AG008",
-		`array['t'], array['r'], ` + begin + `, scopes => array['s','s']`:     "AG008",
-		`array['t'], array['r'], ` + begin + `, parallel => array[true,true]`: "AG008",
-		`array_fill('t'::text, '{1001}'), array_fill('r'::text, '{1001}'), array_fill('[{"type":"RUN_STARTED"}]'::json, '{1001}')`: "AG011",
+		`array['t','t'], array['r'], ` + begin:                                "UI008",
+		`array['t'], array['r','r'], ` + begin:                                "UI008",
+		`array['t'], array['r'], null`:                                        "UI008",
+		`null, array['r'], ` + begin:                                          "UI008",
+		`array['t'], array['r'], ` + begin + `, after_seqs => '{}'`:           "UI008",
+		`array['t'], array['r'], ` + begin + `, scopes => array['s','s']`:     "UI008",
+		`array['t'], array['r'], ` + begin + `, parallel => array[true,true]`: "UI008",
+		`array_fill('t'::text, '{1001}'), array_fill('r'::text, '{1001}'), array_fill('[{"type":"RUN_STARTED"}]'::json, '{1001}')`: "UI011",
 		// Each of them below the limit, not both.
-		`array['t','u'], array['r','r'], array_fill(('[{"type":"RUN_STARTED","x":"' || repeat('x', 33 * 1024 * 1024) || '"}]')::json, '{2}')`: "AG011",
+		`array['t','u'], array['r','r'], array_fill(('[{"type":"RUN_STARTED","x":"' || repeat('x', 33 * 1024 * 1024) || '"}]')::json, '{2}')`: "UI011",
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.append_many(`+arguments+`)`)
 		if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != want {
@@ -552,7 +552,7 @@ func TestAppendManyNeedNotWait(t *testing.T) {
 	}
 	busy := appendAnswer{0, "55P03", `run "r" of thread "a": another transaction has the lock of the thread`}
 	want := []appendAnswer{{seq: 2}, busy, {seq: 1}, busy, {seq: 3},
-		{0, "AG005", `run "r" of thread "b" is already finished: the log takes no more events of it`}}
+		{0, "UI005", `run "r" of thread "b" is already finished: the log takes no more events of it`}}
 	got, err := appendMany(pool, calls, ", wait => false")
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("answered %v, error %v, want %v", got, err, want)

@@ -84,7 +84,7 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 			}
 			want := appendAnswer{seq: seqs[upTo]}
 			if late > 0 {
-				want = appendAnswer{0, "AG016", fmt.Sprintf(`run "r" of thread "%s" was cut off (its writer is gone): event %d of the call comes too late`, thread, upTo-known+1)}
+				want = appendAnswer{0, "UI016", fmt.Sprintf(`run "r" of thread "%s" was cut off (its writer is gone): event %d of the call comes too late`, thread, upTo-known+1)}
 			}
 			got := call(seqs[known], events...)
 			answered[got.code]++
@@ -93,20 +93,20 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 			}
 		}
 		// Its end in the log is as late; a seq behind that end is one that the log has lost.
-		if got := call(seqs[len(sent)], `{"type":"RUN_FINISHED"}`); got.code != "AG016" {
-			t.Errorf("-seed %d: the end of the run answered %s, want AG016", *firstSeed, got)
+		if got := call(seqs[len(sent)], `{"type":"RUN_FINISHED"}`); got.code != "UI016" {
+			t.Errorf("-seed %d: the end of the run answered %s, want UI016", *firstSeed, got)
 		}
-		if got := call(last, g.event()); got.code != "AG016" {
-			t.Errorf("-seed %d: after seq %d, its last: answered %s, want AG016", *firstSeed, last, got)
+		if got := call(last, g.event()); got.code != "UI016" {
+			t.Errorf("-seed %d: after seq %d, its last: answered %s, want UI016", *firstSeed, last, got)
 		}
-		if got := call(last+1, g.event()); got.code != "AG017" {
-			t.Errorf("-seed %d: after seq %d, behind its last: answered %s, want AG017", *firstSeed, last+1, got)
+		if got := call(last+1, g.event()); got.code != "UI017" {
+			t.Errorf("-seed %d: after seq %d, behind its last: answered %s, want UI017", *firstSeed, last+1, got)
 		}
 		if after := storedLog(t, pool); !slices.Equal(before, after) {
 			t.Fatalf("-seed %d: late calls changed the log to\n%s", *firstSeed, strings.Join(after, "\n"))
 		}
 	}
-	if answered[""] < 50 || answered["AG016"] < 50 {
+	if answered[""] < 50 || answered["UI016"] < 50 {
 		t.Errorf("-seed %d: %v", *firstSeed, answered)
 	}
 }

@@ -141,7 +141,7 @@ func TestPollGivesWhatIsNew(t *testing.T) {
 			for key := range logs {
 				logs[key] = logOf(t, pool, key[0], key[1])
 			}
-			if _, err := pool.Exec(ctx, `select agui.repack_run(thread_key, run_no) from agui.run`); err != nil {
+			if _, err := pool.Exec(ctx, `select agui_internal.repack_run(thread_key, run_no) from agui.run`); err != nil {
 				t.Fatal(err)
 			}
 			if err := pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&after); err != nil {
@@ -208,7 +208,7 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 	was := logOf(t, pool, "begun again", "")
 	for _, statement := range []string{
 		`select agui.erase('erased'), agui.erase('allowed'), agui.erase('begun again')`,
-		`select agui.allow('allowed'), agui.allow('begun again')`,
+		`select agui.lift_erasure('allowed'), agui.lift_erasure('begun again')`,
 		`select agui.append('begun again', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"CUSTOM"},{"type":"CUSTOM"}]')`,
 	} {
 		if _, err := pool.Exec(ctx, statement); err != nil {
@@ -222,19 +222,19 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 		want     string // the problem, or what is new
 	}{
 		{"nothing new", follower{thread: new("t"), after: new(int64(3)), time: &log[2].time}, ""},
-		{"a seq that the log does not have", follower{thread: new("t"), after: new(int64(4))}, "AG017"},
-		{"a seq that the log does not have, and a time", follower{thread: new("t"), after: new(int64(4)), time: &log[2].time}, "AG017"},
-		{"an event of a later time", follower{thread: new("t"), after: new(int64(2)), time: microsecond(-1)}, "AG017"},
-		{"an event of an earlier time", follower{thread: new("t"), after: new(int64(2)), time: microsecond(1)}, "AG017"},
+		{"a seq that the log does not have", follower{thread: new("t"), after: new(int64(4))}, "UI017"},
+		{"a seq that the log does not have, and a time", follower{thread: new("t"), after: new(int64(4)), time: &log[2].time}, "UI017"},
+		{"an event of a later time", follower{thread: new("t"), after: new(int64(2)), time: microsecond(-1)}, "UI017"},
+		{"an event of an earlier time", follower{thread: new("t"), after: new(int64(2)), time: microsecond(1)}, "UI017"},
 		{"the event that it was", follower{thread: new("t"), after: new(int64(2)), time: microsecond(0)}, "3"},
 		{"a time that is not known", follower{thread: new("t"), after: new(int64(2))}, "3"},
-		{"a thread that was never seen", follower{thread: new("never"), after: new(int64(1))}, "AG017"},
+		{"a thread that was never seen", follower{thread: new("never"), after: new(int64(1))}, "UI017"},
 		{"a thread that is not there yet", follower{thread: new("never"), after: new(int64(0)), time: &log[0].time}, ""},
-		{"an erased thread", follower{thread: new("erased"), after: new(int64(3)), time: &log[2].time}, "AG014"},
+		{"an erased thread", follower{thread: new("erased"), after: new(int64(3)), time: &log[2].time}, "UI014"},
 		{"an erased thread of which nothing was seen", follower{thread: new("erased"), after: new(int64(0))}, ""},
-		{"a thread that was erased, and may begin again", follower{thread: new("allowed"), after: new(int64(3))}, "AG017"},
-		{"a thread that was erased, and has begun again", follower{thread: new("begun again"), after: new(int64(3)), time: &was[2].time}, "AG017"},
-		{"a scope without such a thread", follower{thread: new("t"), scope: new("s"), after: new(int64(3))}, "AG017"},
+		{"a thread that was erased, and may begin again", follower{thread: new("allowed"), after: new(int64(3))}, "UI017"},
+		{"a thread that was erased, and has begun again", follower{thread: new("begun again"), after: new(int64(3)), time: &was[2].time}, "UI017"},
+		{"a scope without such a thread", follower{thread: new("t"), scope: new("s"), after: new(int64(3))}, "UI017"},
 	} {
 		// Beside one that is all right.
 		news, _ := poll(t, pool, []follower{test.follower, {thread: new("t"), after: new(int64(2)), time: &log[1].time}}, 10)
@@ -250,8 +250,8 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 	}
 	for _, arguments := range []string{`'{t}', '{}'`, `'{t}', null`, `null, '{0}'`, `'{t}', '{0}', '{}'`, `'{t}', '{0}', scopes => '{a,b}'`} {
 		_, err := pool.Exec(ctx, `select agui.poll(`+arguments+`)`)
-		if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != "AG008" {
-			t.Errorf("agui.poll(%s): %v, want AG008", arguments, err)
+		if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != "UI008" {
+			t.Errorf("agui.poll(%s): %v, want UI008", arguments, err)
 		}
 	}
 }
@@ -307,11 +307,11 @@ func TestPollOnAStandby(t *testing.T) {
 			t.Errorf("told %s, want %s", got, want)
 		}
 	}
-	told(`{"type":"CUSTOM"}, AG017, AG014, , `)
+	told(`{"type":"CUSTOM"}, UI017, UI014, , `)
 	if _, err := pool.Exec(ctx, `select pg_promote()`); err != nil {
 		t.Fatal(err)
 	}
-	told(`{"type":"CUSTOM"}, AG017, AG014, AG017, AG017`)
+	told(`{"type":"CUSTOM"}, UI017, UI014, UI017, UI017`)
 }
 
 // A thread without news costs a look at the end of its log, however long that and the others are; news cost what they bring.

@@ -74,7 +74,7 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	const cutOff = "failed, no sign of life for 00:00:00"
 	reap("max_time => '0'", "[alive running busy running ended finished silent running silent too running]")
 	other := begin(t, pool, pgx.ReadCommitted)
-	if _, err := other.Exec(ctx, `select pg_advisory_xact_lock(agui.job_lock('reap'))`); err != nil {
+	if _, err := other.Exec(ctx, `select pg_advisory_xact_lock(agui_internal.job_lock_id('reap'))`); err != nil {
 		t.Fatal(err)
 	}
 	reap("", "[alive running busy running ended finished silent running silent too running]")

@@ -17,18 +17,18 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// takeAllApart makes agui.json_patch_apply take apart all that it touches, where it otherwise spares what is small or rarely patched.
+// takeAllApart makes agui_internal.json_patch_apply take apart all that it touches, where it otherwise spares what is small or rarely patched.
 func takeAllApart(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx := context.Background()
 	var definition string
-	if err := pool.QueryRow(ctx, `select pg_get_functiondef('agui.json_patch_apply'::regproc)`).Scan(&definition); err != nil {
+	if err := pool.QueryRow(ctx, `select pg_get_functiondef('agui_internal.json_patch_apply'::regproc)`).Scan(&definition); err != nil {
 		t.Fatal(err)
 	}
 	for _, limit := range []string{"visits_to_open", "bytes_to_open"} {
 		pattern := regexp.MustCompile(limit + `( +constant int := )\d+;`)
 		if !pattern.MatchString(definition) {
-			t.Fatalf("agui.json_patch_apply has no %s", limit)
+			t.Fatalf("agui_internal.json_patch_apply has no %s", limit)
 		}
 		definition = pattern.ReplaceAllString(definition, limit+"${1}0;")
 	}
@@ -53,11 +53,11 @@ func TestPatchesInSQL(t *testing.T) {
 				documents[i], patches[i] = test.Document, test.Patch
 			}
 			rows, err := pool.Query(context.Background(), `
-				select (patched.document is not distinct from test.document) as same, agui.json_from_jsonb(patched.document), coalesce(patched.problem, '')
+				select (patched.document is not distinct from test.document) as same, agui_internal.json_from_jsonb(patched.document), coalesce(patched.problem, '')
 				from (
-					select agui.json_to_jsonb(document) as document, agui.json_to_jsonb(patch) as patch, position
+					select agui_internal.json_to_jsonb(document) as document, agui_internal.json_to_jsonb(patch) as patch, position
 					from unnest($1::text[], $2::text[]) with ordinality as test (document, patch, position)
-				) as test, agui.json_patch_apply(test.document, array[test.patch]) as patched
+				) as test, agui_internal.json_patch_apply(test.document, array[test.patch]) as patched
 				order by test.position`, documents, patches)
 			if err != nil {
 				t.Fatal(err)
@@ -110,8 +110,8 @@ func TestFailedPatchNamesTheOperation(t *testing.T) {
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.json_patch('{"a":{},"n":1,"list":[1,2]}', $1::jsonb)`, test.patch)
 		var failure *pgconn.PgError
-		if !errors.As(err, &failure) || failure.Code != "AG020" || failure.Message != "JSON patch: "+test.message {
-			t.Errorf("%s: got %v, want AG020 JSON patch: %s", test.patch, err, test.message)
+		if !errors.As(err, &failure) || failure.Code != "UI020" || failure.Message != "JSON patch: "+test.message {
+			t.Errorf("%s: got %v, want UI020 JSON patch: %s", test.patch, err, test.message)
 		}
 	}
 }
@@ -168,8 +168,8 @@ func TestPatchesAtOnce(t *testing.T) {
 		`select agui.json_patch_agg(patch order by seq) from ` + patches:                       `{"list": [1, 3]}`,
 		`select agui.json_patch_agg(patch order by seq desc) from ` + patches:                  `{"list": [1]}`,
 		`select agui.json_patch_agg(patch order by seq) from ` + patches + ` where seq < 1`:    `null`,
-		`select agui.json_patch_all('{"n":1}', array_agg(patch order by seq)) from ` + patches: `{"n": 1, "list": [1, 3]}`,
-		`select agui.json_patch_all('{"n":1}', '{}')`:                                          `{"n": 1}`,
+		`select agui_internal.json_patch_all('{"n":1}', array_agg(patch order by seq)) from ` + patches: `{"n": 1, "list": [1, 3]}`,
+		`select agui_internal.json_patch_all('{"n":1}', '{}')`:                                          `{"n": 1}`,
 		`select string_agg(state::text, ' ' order by part) from (select seq / 2 as part, agui.json_patch_agg(patch order by seq) as state from ` + patches + ` group by 1) as parts`: `{"list": [1]} {} {}`,
 	} {
 		var got string

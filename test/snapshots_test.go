@@ -67,7 +67,7 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 				var wrong *string
 				if err := pool.QueryRow(ctx, `
 					select string_agg(thread_id || ', ' || problem.run_id || ': ' || problem.problem, E'\n')
-					from agui.thread cross join lateral agui.verify_snapshots(thread.thread_key) as problem`).Scan(&wrong); err != nil {
+					from agui.thread cross join lateral agui_internal.verify_snapshots(thread.thread_key) as problem`).Scan(&wrong); err != nil {
 					t.Fatal(err)
 				}
 				if wrong != nil {
@@ -159,7 +159,7 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 	return meanings
 }
 
-// agui.compact_run goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
+// agui_internal.compact_run goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
 // commits.
 func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 	t.Parallel()
@@ -170,13 +170,13 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 	}
 	for name, meanwhile := range map[string]string{
 		"nothing happened":      `select`,
-		"the log was rewritten": `do $$ begin perform agui.repack_run(thread_key, 1) from agui.thread; end $$`,
+		"the log was rewritten": `do $$ begin perform agui_internal.repack_run(thread_key, 1) from agui.thread; end $$`,
 		// The versions of its messages get other contents.
 		"its snapshot went": `do $$ begin
-			perform agui.drop_snapshot(thread_key, 1) from agui.thread;
-			perform agui.write_snapshot(thread_key, 2, agui.fold_run(thread_key, 2)) from agui.thread; end $$`,
+			perform agui_internal.drop_snapshot(thread_key, 1) from agui.thread;
+			perform agui_internal.write_snapshot(thread_key, 2, agui_internal.fold_run(thread_key, 2)) from agui.thread; end $$`,
 		"its snapshot was made again": `select agui.rebuild_snapshots('t')`,
-		"the thread was erased and written anew": `select agui.erase('t'); select agui.allow('t');
+		"the thread was erased and written anew": `select agui.erase('t'); select agui.lift_erasure('t');
 			select agui.append('t', 'r1', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"CUSTOM"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]');
 			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]');
 			select agui.append('t', 'r3', '[{"type":"RUN_STARTED","parentRunId":"r1"},{"type":"RUN_FINISHED"}]')`,
@@ -197,19 +197,19 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 			// Each is the youngest run that has ended when it is compacted, so that its snapshot is kept.
 			if _, err := pool.Exec(ctx, `
 				update agui.run set status = 'running' where run_no in (2, 3);
-				create table carried as select agui.compact_run(thread_key, 1) as fold from agui.thread;
+				create table carried as select agui_internal.compact_run(thread_key, 1) as fold from agui.thread;
 				update agui.run set status = 'finished' where run_no in (2, 3)`); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := pool.Exec(ctx, meanwhile); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pool.Exec(ctx, `select agui.compact_run(run.thread_key, 3, carried.fold) from carried, agui.run where run_no = 3`); err != nil {
+			if _, err := pool.Exec(ctx, `select agui_internal.compact_run(run.thread_key, 3, carried.fold) from carried, agui.run where run_no = 3`); err != nil {
 				t.Fatal(err)
 			}
 			var restored, folded string
 			if err := pool.QueryRow(ctx, `
-				select (agui.load_snapshot(thread_key, 3)).bodies::text, (agui.fold_run(thread_key, 3)).bodies::text from agui.thread`).
+				select (agui_internal.load_snapshot(thread_key, 3)).bodies::text, (agui_internal.fold_run(thread_key, 3)).bodies::text from agui.thread`).
 				Scan(&restored, &folded); err != nil {
 				t.Fatal(err)
 			}

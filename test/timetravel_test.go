@@ -50,7 +50,7 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := pool.Exec(ctx, `
-					select agui.write_snapshot(thread_key, run_no, agui.fold_run(thread_key, run_no, last_seq / 2))
+					select agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_run(thread_key, run_no, last_seq / 2))
 					from agui.run where thread_key = agui.thread_key('', $1)`, thread); err != nil {
 					t.Fatal(err)
 				}

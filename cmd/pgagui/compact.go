@@ -60,7 +60,7 @@ func (p *program) compactCommand() *cobra.Command {
 		Use:   "compact",
 		Short: "Fold ended runs into snapshots",
 		Long: `Folds every ended run that was not processed yet, of all scopes, the oldest first, and keeps the snapshots that make reading cheap.
-Then it joins the small batches of runs that ended longer ago than the setting agui.repack_after (10m), as "pgagui repack" does, unless
+Then it joins the small batches of runs that ended longer ago than the setting agui_internal.repack_after (10m), as "pgagui repack" does, unless
 --repack=false or the role may not. What the log says stays as it is. With --running, long runs that are still in progress get a
 snapshot too, and a new one after so many more events.
 

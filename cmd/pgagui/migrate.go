@@ -131,7 +131,7 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 		    current_database(),
 		    (select count(*) from agui.thread),
 		    (select count(*) from agui.run),
-		    (select sum(pg_total_relation_size(oid))::bigint from pg_class where relnamespace = 'agui'::regnamespace and relkind = 'r')`).
+		    (select sum(pg_total_relation_size(oid))::bigint from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r')`).
 		Scan(&database, &threads, &runs, &bytes)
 	if err != nil {
 		return "", err

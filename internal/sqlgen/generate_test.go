@@ -49,12 +49,12 @@ func TestFoldersComeInOrderAndFilesByPath(t *testing.T) {
 	t.Parallel()
 	up, _ := mustGenerate(t, sources(
 		"privileges/a.sql", "grant select on agui.thread to public;",
-		"views/v.sql", "create view agui.v as select 1;",
-		"functions/b.sql", "create function agui.b() returns int language sql as 'select 1';",
-		"functions/a/z.sql", "create function agui.z() returns int language sql as 'select 1';",
-		"types/t.sql", "create type agui.t as (n int);",
+		"api/views/v.sql", "create view agui.v as select 1;",
+		"internal/b.sql", "create function agui.b() returns int language sql as 'select 1';",
+		"internal/a/z.sql", "create function agui.z() returns int language sql as 'select 1';",
+		"api/types/t.sql", "create type agui.t as (n int);",
 	))
-	if got, want := sourcesIn(up), "types/t.sql functions/a/z.sql functions/b.sql views/v.sql privileges/a.sql"; got != want {
+	if got, want := sourcesIn(up), "api/types/t.sql api/views/v.sql internal/a/z.sql internal/b.sql privileges/a.sql"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -62,12 +62,12 @@ func TestFoldersComeInOrderAndFilesByPath(t *testing.T) {
 func TestSourceComesAfterWhatItIsMadeOf(t *testing.T) {
 	t.Parallel()
 	up, down := mustGenerate(t, sources(
-		"types/a.sql", "create type agui.a as (inner agui.b);",
-		"types/b.sql", "create type agui.b as (n int);",
-		"functions/caller.sql", "create function agui.caller() returns int return agui.helper();",
-		"functions/helper.sql", "create function agui.helper() returns int language sql as 'select 1';",
+		"api/types/a.sql", "create type agui.a as (inner agui.b);",
+		"api/types/b.sql", "create type agui.b as (n int);",
+		"internal/caller.sql", "create function agui.caller() returns int return agui.helper();",
+		"internal/helper.sql", "create function agui.helper() returns int language sql as 'select 1';",
 	))
-	if got, want := sourcesIn(up), "types/b.sql types/a.sql functions/helper.sql functions/caller.sql"; got != want {
+	if got, want := sourcesIn(up), "api/types/b.sql api/types/a.sql internal/helper.sql internal/caller.sql"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	want := "drop function agui.caller();\ndrop function agui.helper();\ndrop type agui.a;\ndrop type agui.b;\n"
@@ -79,10 +79,10 @@ func TestSourceComesAfterWhatItIsMadeOf(t *testing.T) {
 func TestFunctionsMayCallEachOther(t *testing.T) {
 	t.Parallel()
 	up, _ := mustGenerate(t, sources(
-		"functions/a.sql", "create function agui.a() returns int language sql as $$ select agui.b() $$;",
-		"functions/b.sql", "create function agui.b() returns int language sql as $$ select agui.a() $$;",
+		"internal/a.sql", "create function agui.a() returns int language sql as $$ select agui.b() $$;",
+		"internal/b.sql", "create function agui.b() returns int language sql as $$ select agui.a() $$;",
 	))
-	if got, want := sourcesIn(up), "functions/a.sql functions/b.sql"; got != want {
+	if got, want := sourcesIn(up), "internal/a.sql internal/b.sql"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -99,7 +99,7 @@ func TestDownDropsWhatEachStatementCreates(t *testing.T) {
 		"create function agui.h() returns int language plpgsql as $body$ begin; create table x (); end $body$; comment on function agui.h() is 'It''s; h';": "drop function agui.h();\n",
 		"do $$ begin perform 1; end $$; revoke execute on function agui.f from public;":                                                                     "",
 	} {
-		_, down := mustGenerate(t, sources("functions/f.sql", statement))
+		_, down := mustGenerate(t, sources("internal/f.sql", statement))
 		if got := strings.TrimPrefix(down, header); got != want {
 			t.Errorf("%s\ngot  %swant %s", statement, got, want)
 		}
@@ -109,11 +109,11 @@ func TestDownDropsWhatEachStatementCreates(t *testing.T) {
 func TestErrorsNameTheFile(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]fstest.MapFS{
-		"sql/functions/f.sql:3: cannot tell": sources("functions/f.sql", "\n\nalter table agui.thread add column x int;"),
-		"sql/functions/g.sql:1: cannot tell": sources("functions/g.sql", "create function unqualified() returns int language sql as '';"),
+		"sql/internal/f.sql:3: cannot tell": sources("internal/f.sql", "\n\nalter table agui.thread add column x int;"),
+		"sql/internal/g.sql:1: cannot tell": sources("internal/g.sql", "create function unqualified() returns int language sql as '';"),
 		"need each other": sources(
-			"functions/a.sql", "create function agui.a() returns int return agui.b();",
-			"functions/b.sql", "create function agui.b() returns int return agui.a();"),
+			"internal/a.sql", "create function agui.a() returns int return agui.b();",
+			"internal/b.sql", "create function agui.b() returns int return agui.a();"),
 	} {
 		if _, _, err := generate(sql); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want an error with %q", err, name)
@@ -124,10 +124,10 @@ func TestErrorsNameTheFile(t *testing.T) {
 func TestAggregateComesAfterItsFunctionAndGoesBeforeIt(t *testing.T) {
 	t.Parallel()
 	up, down := mustGenerate(t, sources(
-		"functions/total.sql", "create or replace aggregate agui.total(n int) (sfunc = agui.total_step, stype = bigint, initcond = '0');",
-		"functions/total_step.sql", "create function agui.total_step(total bigint, n int) returns bigint language sql return total + n;",
+		"internal/total.sql", "create or replace aggregate agui.total(n int) (sfunc = agui.total_step, stype = bigint, initcond = '0');",
+		"internal/total_step.sql", "create function agui.total_step(total bigint, n int) returns bigint language sql return total + n;",
 	))
-	if got, want := sourcesIn(up), "functions/total_step.sql functions/total.sql"; got != want {
+	if got, want := sourcesIn(up), "internal/total_step.sql internal/total.sql"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if want := "drop aggregate agui.total(n int);\ndrop function agui.total_step(total bigint, n int);\n"; !strings.HasSuffix(down, want) {

@@ -1,5 +1,5 @@
-// Sqlgen writes the migration of the functions from their sources, one SQL object a file in sql/types, sql/functions,
-// sql/views and sql/privileges:
+// Sqlgen writes the migration of the functions from their sources, one SQL object a file in sql/api, sql/internal and
+// sql/privileges:
 //
 //	go run ./internal/sqlgen           write sql/schema/000002_functions.up.sql and .down.sql
 //	go run ./internal/sqlgen -check    fail when they are not what it would write

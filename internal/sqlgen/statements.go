@@ -102,13 +102,14 @@ func (s statement) String() string {
 	return text.String()
 }
 
-// mentions are the names agui.… outside of literals and of bodies in dollar quotes: PostgreSQL looks them up when it runs
+// mentions are the names agui.… and agui_internal.… outside of literals and of bodies in dollar quotes: PostgreSQL looks them up when it runs
 // the statement.
 func (s statement) mentions() []string {
 	var names []string
 	for i := 2; i < len(s.tokens); i++ {
-		if s.tokens[i-2].is("agui") && s.tokens[i-1].text == "." && s.tokens[i].isWord {
-			names = append(names, "agui."+s.tokens[i].text)
+		schema := s.tokens[i-2]
+		if (schema.is("agui") || schema.is("agui_internal")) && s.tokens[i-1].text == "." && s.tokens[i].isWord {
+			names = append(names, strings.ToLower(schema.text)+"."+s.tokens[i].text)
 		}
 	}
 	return names
@@ -121,9 +122,9 @@ type effect struct {
 }
 
 var (
-	createRoutine = regexp.MustCompile(`(?is)^create (?:or replace )?(function|procedure|aggregate) (agui\.\w+) ?\(`)
-	createObject  = regexp.MustCompile(`(?is)^create (?:or replace )?(view|type|domain) (agui\.\w+)\b`)
-	createTrigger = regexp.MustCompile(`(?is)^create (?:or replace )?(?:constraint )?trigger (\w+) .*? on (agui\.\w+)\b`)
+	createRoutine = regexp.MustCompile(`(?is)^create (?:or replace )?(function|procedure|aggregate) (agui(?:_internal)?\.\w+) ?\(`)
+	createObject  = regexp.MustCompile(`(?is)^create (?:or replace )?(view|type|domain) (agui(?:_internal)?\.\w+)\b`)
+	createTrigger = regexp.MustCompile(`(?is)^create (?:or replace )?(?:constraint )?trigger (\w+) .*? on (agui(?:_internal)?\.\w+)\b`)
 
 	// leavesNothing are statements whose effect goes with the objects that they are about.
 	leavesNothing = regexp.MustCompile(`(?i)^(comment on|grant|revoke|do) `)
@@ -150,7 +151,7 @@ func effectOf(statement statement) (effect, error) {
 		return effect{drop: fmt.Sprintf("drop trigger %s on %s", match[1], match[2])}, nil
 	}
 	start := strings.Fields(text)
-	return effect{}, fmt.Errorf("cannot tell how to take back %q: name objects as agui.name, or put the statement into a migration",
+	return effect{}, fmt.Errorf("cannot tell how to take back %q: name objects as agui.name or agui_internal.name, or put the statement into a migration",
 		strings.Join(start[:min(5, len(start))], " ")+" …")
 }
 

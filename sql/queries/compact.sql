@@ -38,11 +38,11 @@ limit @max_runs::int;
 select max(run.run_no)::int from agui.run where run.thread_key = @thread_key::uuid and run.status <> 'running';
 
 -- name: PreviousTip :one
-select coalesce(agui.previous_tip(@thread_key::uuid), 0)::int as run_no;
+select coalesce(agui_internal.previous_tip(@thread_key::uuid), 0)::int as run_no;
 
 -- name: DropSnapshots :exec
 -- Drops the snapshots that runs were given while they were in progress.
-select agui.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
 from agui.snapshot
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = any (@run_nos::int[]);
 
@@ -50,10 +50,10 @@ where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = any (@run_no
 select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = @thread_key::uuid;
 
 -- name: FoldBase :one
-select coalesce(agui.fold_base(@thread_key::uuid, @run_no::int), 0)::int as run_no;
+select coalesce(agui_internal.fold_base(@thread_key::uuid, @run_no::int), 0)::int as run_no;
 
 -- name: LogBytesSince :one
-select agui.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
+select agui_internal.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
 
 -- name: SnapshotAt :one
 select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
@@ -92,7 +92,7 @@ order by ancestor.run_no;
 -- send it together with what it writes.
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
+    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
 from agui.batch
 where batch.thread_key = @thread_key::uuid
     and batch.first_seq between @from_seq::bigint and @through_seq::bigint
@@ -106,8 +106,8 @@ insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     @thread_key::uuid,
     added.message_no,
-    coalesce(nullif(added.message_id, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui.json_string_text((agui.json_guard(added.body)::json -> 'role')::text)),
+    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
+    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
     added.body::json
 from (
     select
@@ -141,7 +141,7 @@ from (
 where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
 
 -- name: DropNeedlessSnapshot :one
-select agui.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;
+select agui_internal.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;
 
 -- name: CompactRunning :exec
 call agui.compact_running(@every_events::int, sqlc.narg(max_time)::interval);

@@ -3,17 +3,17 @@ select (erasure).scope::text as scope, (erasure).thread_id::text as thread_id, (
 from agui.erase(@thread_id::text, @scope::text, sqlc.narg(reason)::text) as erasure;
 
 -- name: Allow :one
-select agui.allow(@thread_id::text, @scope::text)::boolean as was_refused;
+select agui.lift_erasure(@thread_id::text, @scope::text)::boolean as was_refused;
 
 -- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
     (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
-from agui.threads_without_news(@older_than::interval, sqlc.narg(scope)::text, sqlc.narg(after)::uuid) as thread
+from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::text, sqlc.narg(after)::uuid) as thread
 limit @page::int;
 
 -- name: EraseThread :one
 -- No row: the thread is gone, or has news.
 select (erasure).runs::int as runs, (erasure).events::bigint as events
-from agui.erase_thread(@thread_key::uuid, sqlc.narg(reason)::text, sqlc.narg(older_than)::interval) as erasure
+from agui_internal.erase_thread(@thread_key::uuid, sqlc.narg(reason)::text, sqlc.narg(older_than)::interval) as erasure
 where (erasure).thread_key is not null;

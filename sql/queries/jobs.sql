@@ -2,7 +2,7 @@
 -- Takes the lock of a job until the transaction ends, unless someone holds it or the server is a standby.
 select
     pg_is_in_recovery()::boolean as is_standby,
-    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui.job_lock(@job::text)))::boolean as is_taken;
+    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui_internal.job_lock_id(@job::text)))::boolean as is_taken;
 
 -- name: AllowIdleTransaction :exec
 -- Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.

@@ -62,11 +62,11 @@ select agui.request_stop(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(re
 
 -- name: StaleRuns :many
 select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
-from agui.stale_runs() as run;
+from agui_internal.stale_runs() as run;
 
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.
-select coalesce(agui.reap_run(@thread_key::uuid, @run_no::int), 0)::bigint as last_seq;
+select coalesce(agui_internal.reap_run(@thread_key::uuid, @run_no::int), 0)::bigint as last_seq;
 
 -- name: RunsInProgress :one
 -- Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.

@@ -1,15 +1,15 @@
 -- name: NextToRepack :one
 -- No row: there is none.
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
-from agui.next_to_repack(sqlc.narg(near)::uuid, sqlc.narg(older_than)::interval) as due
+from agui_internal.next_to_repack(sqlc.narg(near)::uuid, sqlc.narg(older_than)::interval) as due
 where (due).thread_key is not null;
 
 -- name: RepackRun :one
 select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined
-from agui.repack_run(@thread_key::uuid, @run_no::int, @after_seq::bigint) as piece;
+from agui_internal.repack_run(@thread_key::uuid, @run_no::int, @after_seq::bigint) as piece;
 
 -- name: ReweighSnapshots :one
-select agui.reweigh_snapshots(@thread_key::uuid)::int as dropped;
+select agui_internal.prune_snapshots(@thread_key::uuid)::int as dropped;
 
 -- name: MayRepack :one
 select has_table_privilege('agui.batch', 'delete')::boolean as allowed;

@@ -5,7 +5,7 @@ from agui.thread
 where thread.thread_key > @after::uuid
     and (sqlc.narg(scope)::text is null or thread.scope = sqlc.narg(scope)::text)
     and (sqlc.narg(share)::float8 is null or random() < sqlc.narg(share)::float8)
-    and agui.has_news(thread.thread_key, sqlc.narg(since)::timestamptz)
+    and agui_internal.has_activity_since(thread.thread_key, sqlc.narg(since)::timestamptz)
 order by thread.thread_key
 limit @page::int;
 
@@ -13,15 +13,15 @@ limit @page::int;
 select thread.thread_key, thread.scope, thread.thread_id
 from agui.thread
 where (sqlc.narg(scope)::text is null or thread.scope = sqlc.narg(scope)::text)
-    and agui.has_news(thread.thread_key, sqlc.narg(since)::timestamptz)
+    and agui_internal.has_activity_since(thread.thread_key, sqlc.narg(since)::timestamptz)
 order by random()
 limit @n::int;
 
 -- name: ThreadKeys :many
-select key::uuid as thread_key from agui.thread_keys(@thread_id::text, @scope::text) as key;
+select key::uuid as thread_key from agui_internal.thread_keys(@thread_id::text, @scope::text) as key;
 
 -- name: OrphanedKeys :many
-select key::uuid as thread_key from agui.orphaned_keys(sqlc.narg(scope)::text) as key;
+select key::uuid as thread_key from agui_internal.orphaned_keys(sqlc.narg(scope)::text) as key;
 
 -- name: ThreadSize :one
 select
@@ -31,15 +31,15 @@ select
 
 -- name: VerifyLog :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_log(@thread_key::uuid) as item;
+from agui_internal.verify_log(@thread_key::uuid) as item;
 
 -- name: VerifyReferences :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_references(@thread_key::uuid) as item;
+from agui_internal.verify_references(@thread_key::uuid) as item;
 
 -- name: VerifySnapshots :many
 select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
-from agui.verify_snapshots(@thread_key::uuid) as item;
+from agui_internal.verify_snapshots(@thread_key::uuid) as item;
 
 -- name: RunsToVerify :many
 select run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq, snapshot.through_seq

@@ -1,6 +1,15 @@
-drop table agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.batch, agui.run, agui.thread;
+drop table agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
 
--- The schema goes with the last thing in it: migration tools may keep their version table there.
+-- A schema goes with the last thing in it: migration tools may keep their version table there.
+do $$
+begin
+    drop schema agui_internal;
+exception
+    when dependent_objects_still_exist or insufficient_privilege then
+        null;
+end
+$$;
+
 do $$
 begin
     drop schema agui;

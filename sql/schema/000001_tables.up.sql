@@ -14,7 +14,7 @@
 --   session_key    the keys of a thread: it numbers their versions.
 --   checkpoint     states of workflow engines, each after its parent.
 --
--- Everything lives in the schema agui; the functions come with the next migration.
+-- The schema agui holds what users call and read, agui_internal what that is made of. The functions come with the next migration.
 
 do $$
 begin
@@ -34,11 +34,17 @@ begin
     if to_regnamespace('agui') is null then
         create schema agui;
     end if;
+    if to_regnamespace('agui_internal') is null then
+        create schema agui_internal;
+    end if;
 end
 $$;
 
 comment on schema agui is
-    'pgagui: AG-UI event streams as an append-only log, a git-like tree of runs, and snapshots folded from them.';
+    'pgagui: AG-UI event streams as an append-only log, a git-like tree of runs, and snapshots folded from them. '
+    'What users call and read is here.';
+comment on schema agui_internal is
+    'pgagui: what the functions of the schema agui are made of. It may change with any release: do not call it.';
 
 create table agui.thread (
     thread_key uuid primary key,
@@ -138,6 +144,53 @@ comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
 comment on column agui.batch.earlier_us is
     'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined; null: all at once.';
+
+create table agui.run_input (
+    thread_key uuid not null,
+    run_no     int not null,
+    input      json not null,
+    primary key (thread_key, run_no),
+    foreign key (thread_key, run_no) references agui.run
+);
+
+-- As in agui.batch.
+alter table agui.run_input alter column input set storage main;
+
+comment on table agui.run_input is
+    'The input of a run (RunAgentInput) that its writer gave beside the events, because its RUN_STARTED carries none. Never changed.';
+comment on column agui.run_input.input is
+    'The input, byte for byte. It counts as the input of RUN_STARTED unless the first RUN_STARTED carries an object of its own.';
+
+create table agui.thread_activity (
+    thread_key    uuid primary key references agui.thread,
+    scope_key     bigint not null,
+    active_at     timestamptz not null,
+    head_no       int,
+    runs          int not null default 0,
+    title         text,
+    derived_title text,
+    agent         text,
+    archived      boolean not null default false,
+    metadata      jsonb not null default '{}',
+    constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
+);
+
+create index thread_activity_by_time on agui.thread_activity (scope_key, active_at desc, thread_key desc);
+
+comment on table agui.thread_activity is
+    'What a list of threads shows of each. Appends update it when a run begins or ends, never for the events between; '
+    'agui.set_thread sets what people give a thread.';
+comment on column agui.thread_activity.scope_key is 'The first 64 bits of thread_key: the hash of the scope.';
+comment on column agui.thread_activity.active_at is 'When a run of the thread last began or ended, or session state or a checkpoint was first saved.';
+comment on column agui.thread_activity.head_no is 'run_no of the head; null: no run has begun.';
+comment on column agui.thread_activity.runs is 'Number of runs.';
+comment on column agui.thread_activity.title is 'The title that was set; null: none.';
+comment on column agui.thread_activity.derived_title is
+    'The beginning of the first user message, shown where no title is set; null: not known yet.';
+comment on column agui.thread_activity.agent is 'The agent that the thread belongs to; null: not set.';
+comment on column agui.thread_activity.archived is 'Whether lists leave the thread out unless asked for it.';
+comment on column agui.thread_activity.metadata is 'What an application keeps with the thread, a JSON object.';
+comment on index agui.thread_activity_by_time is 'A page of the threads of a scope, newest activity first.';
 
 create table agui.message (
     thread_key uuid not null references agui.thread,
@@ -267,7 +320,7 @@ comment on column agui.erasure.erased_by is 'The role that was logged in.';
 comment on column agui.erasure.reason is 'What the caller gave as the reason.';
 comment on column agui.erasure.runs is 'Number of runs that it had.';
 comment on column agui.erasure.events is 'Number of events that it had.';
-comment on column agui.erasure.allowed_at is 'When agui.allow let new events in; null: they are refused.';
+comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
 
 -- lz4 compresses several times faster than pglz; servers built without it keep their default.
@@ -280,6 +333,7 @@ begin
         alter table agui.snapshot alter column state set compression lz4;
         alter table agui.session_state alter column document set compression lz4;
         alter table agui.checkpoint alter column document set compression lz4;
+        alter table agui.run_input alter column input set compression lz4;
     end if;
 end
 $$;

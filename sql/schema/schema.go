@@ -293,9 +293,9 @@ func readState(ctx context.Context, connection *pgx.Conn) (State, error) {
 	var hasTable, hasObjects bool
 	err := connection.QueryRow(ctx, `
 		select to_regclass('agui.schema_migrations') is not null,
-		       exists (select from pg_class where relnamespace = to_regnamespace('agui'))
-		    or exists (select from pg_proc where pronamespace = to_regnamespace('agui'))
-		    or exists (select from pg_type where typnamespace = to_regnamespace('agui'))`).Scan(&hasTable, &hasObjects)
+		       exists (select from pg_class where relnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')))
+		    or exists (select from pg_proc where pronamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')))
+		    or exists (select from pg_type where typnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')))`).Scan(&hasTable, &hasObjects)
 	if err != nil {
 		return state, fmt.Errorf("look what is installed: %w", err)
 	}

@@ -45,14 +45,14 @@ func objects(t *testing.T, pool *pgxpool.Pool) string {
 	return ask[string](t, pool, `
 		select coalesce(string_agg(object, e'\n' order by object), '') from (
 			select format('%s %s', relkind, relname) from pg_class
-			where relnamespace = to_regnamespace('agui') and relname not like 'schema_migrations%'
+			where relnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')) and relname not like 'schema_migrations%'
 			union all
 			select format('%s %s %s %s', prokind, oid::regprocedure, proacl,
 				case prokind when 'a' then '' else pg_get_functiondef(oid) end) from pg_proc
-			where pronamespace = to_regnamespace('agui')
+			where pronamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal'))
 			union all
 			select format('%s %s', typtype, typname) from pg_type
-			where typnamespace = to_regnamespace('agui') and typname not like '%schema_migrations'
+			where typnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')) and typname not like '%schema_migrations'
 			union all
 			select format('trigger %s on %s', tgname, tgrelid::regclass) from pg_trigger where not tgisinternal
 		) as listed (object)`)
@@ -63,10 +63,10 @@ func tablePrivileges(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	return ask[string](t, pool, `
 		select string_agg(format('%s %s', name, privileges), e'\n' order by name) from (
-			select nspname, nspacl from pg_namespace where nspname = 'agui'
+			select nspname, nspacl from pg_namespace where nspname in ('agui', 'agui_internal')
 			union all
 			select relname, relacl from pg_class
-			where relnamespace = to_regnamespace('agui') and relname not like 'schema_migrations%'
+			where relnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')) and relname not like 'schema_migrations%'
 		) as listed (name, privileges)`)
 }
 

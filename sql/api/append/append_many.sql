@@ -1,0 +1,191 @@
+create or replace function agui.append_many(
+    thread_ids text[],
+    run_ids    text[],
+    events     json[],
+    after_seqs bigint[] default null,
+    scopes     text[] default null,
+    parallel   boolean[] default null,
+    wait       boolean default true,
+    durable    boolean default true
+)
+returns setof agui.append_result
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_calls constant int := 1000;
+    max_bytes constant int := 64 * 1024 * 1024;
+    calls     int := coalesce(cardinality(thread_ids), 0);
+    keys      uuid[];
+    is_done   boolean[] := array_fill(false, array[calls]);
+    last_seqs bigint[] := array_fill(null::bigint, array[calls]);
+    call      record;
+    answer    agui.append_result;
+begin
+    if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
+        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(scopes), calls)
+        or calls <> coalesce(cardinality(append_many.parallel), calls)
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = format('agui.append_many needs arrays of one length, an item for each call; it got %s threads, %s runs and %s arrays of events',
+                calls, coalesce(cardinality(run_ids), 0), coalesce(cardinality(events), 0));
+    end if;
+    if calls > max_calls then
+        raise exception using
+            errcode = 'UI011',
+            message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
+    end if;
+    if (select sum(octet_length(item::text)) from unnest(events) as item) > max_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('agui.append_many takes %s bytes of events at most', max_bytes);
+    end if;
+    if not durable then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
+
+    keys := array(
+        select agui.thread_key(coalesce(item.scope, ''), item.thread_id)
+        from unnest(thread_ids, scopes) with ordinality as item (thread_id, scope, call_no)
+        order by item.call_no
+    );
+
+    -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
+    if wait then
+        perform pg_advisory_xact_lock(lock)
+        from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+    else
+        for call in
+            with taken as materialized (
+                select lock, pg_try_advisory_xact_lock(lock) as is_taken
+                from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key)) as item
+            )
+            select item.*
+            from unnest(keys, thread_ids, run_ids) with ordinality as item (key, thread_id, run_id, call_no)
+            join taken on taken.lock = agui_internal.thread_lock_id(item.key)
+            where not taken.is_taken
+        loop
+            is_done[call.call_no] := true;
+            answer := row(
+                call.call_no, null, '55P03',
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
+                null, 'Repeat the call, or let it wait.'
+            );
+            return next answer;
+        end loop;
+    end if;
+
+    -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
+    if current_setting('transaction_isolation') = 'read committed' then
+        for call in
+            with asked as materialized (
+                select item.*, size.n
+                from (
+                    select
+                        item.call_no, item.key, item.run_id, item.events, item.after_seq,
+                        row_number() over (partition by item.key order by item.call_no) as nth
+                    from unnest(keys, run_ids, append_many.events, after_seqs) with ordinality as item (key, run_id, events, after_seq, call_no)
+                    where not is_done[item.call_no]
+                ) as item
+                cross join lateral (
+                    select
+                        case
+                            when agui_internal.is_single_token_event(item.events) then 1
+                            when json_typeof(item.events) = 'array' then (
+                                select glance.n
+                                from agui_internal.scan_events(item.events) as glance
+                                where glance.all_typed and not glance.any_long and glance.lifecycle_n = 0
+                            )
+                        end as n
+                ) as size
+                where item.nth = 1 and size.n is not null
+            ),
+            appended as (
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+                select
+                    asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
+                from asked
+                cross join lateral (
+                    select run.run_no
+                    from agui.run as run
+                    where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
+                    limit 1
+                ) as run
+                cross join lateral (
+                    select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+                    from agui.batch as batch
+                    where batch.thread_key = asked.key
+                    order by batch.first_seq desc
+                    limit 1
+                ) as latest
+                where asked.after_seq is null
+                    or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+                on conflict do nothing
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+            )
+            -- A call of each thread, its first: no join, for the planner knows nothing of how many rows there are.
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
+            from appended
+        loop
+            is_done[call.call_no] := true;
+            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            return next answer;
+        end loop;
+    end if;
+
+    -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
+    begin
+        for call in
+            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
+                as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+            where not is_done[call_no]
+            order by call_no
+        loop
+            last_seqs[call.call_no] := agui.append(
+                call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+            );
+        end loop;
+    exception
+        when others then
+            last_seqs := array_fill(null::bigint, array[calls]);
+    end;
+
+    for call in
+        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
+            as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+        where not is_done[call_no]
+        order by call_no
+    loop
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        if answer.last_seq is null then
+            begin
+                answer.last_seq := agui.append(
+                    call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                );
+            exception
+                when others then
+                    if sqlstate !~ '^(UI|22|54)' then
+                        raise;  -- no fault of the call: nothing of all of them is stored
+                    end if;
+                    get stacked diagnostics
+                        answer.error_code = returned_sqlstate,
+                        answer.error = message_text,
+                        answer.detail = pg_exception_detail,
+                        answer.hint = pg_exception_hint;
+            end;
+        end if;
+        return next answer;
+    end loop;
+end
+$$;
+
+comment on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) is
+    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
+    'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
+    'thread that another transaction writes to is not done, and answered with 55P03. durable => false commits the transaction without waiting for '
+    'the disk: a crash of the server may then take back the last calls (see UI017). '
+    'Errors: UI008 arrays of different lengths, UI011 more than 1,000 calls or 64 MB.';
+
+revoke execute on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) from public;

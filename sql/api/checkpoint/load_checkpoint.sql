@@ -1,0 +1,27 @@
+create or replace function agui.load_checkpoint(
+    thread_id     text,
+    checkpoint_id text default null,
+    namespace     text default '',
+    scope         text default ''
+)
+returns setof agui.checkpoint_row
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    checkpoint agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+begin
+    if checkpoint.checkpoint_no is not null then
+        return next agui_internal.show_checkpoint(checkpoint);
+    end if;
+end
+$$;
+
+comment on function agui.load_checkpoint(text, text, text, text) is
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. UI019: unknown checkpoint (when one is named), '
+    'UI008: no thread, namespace or scope.';
+
+revoke execute on function agui.load_checkpoint(text, text, text, text) from public;

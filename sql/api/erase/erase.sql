@@ -1,0 +1,24 @@
+create or replace function agui.erase(thread_id text, scope text default '', reason text default null)
+returns agui.erasure
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    erasure agui.erasure := agui_internal.erase_thread(agui.thread_key(scope, thread_id), reason);
+begin
+    if erasure.thread_key is null then
+        raise exception using
+            errcode = 'UI001',
+            message = format('thread "%s" does not exist', thread_id);
+    end if;
+    return erasure;
+end
+$$;
+
+comment on function agui.erase(text, text, text) is
+    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What is left is a row in agui.erasure, which is returned; while '
+    'it stands, appends to the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). UI001: unknown thread. Takes the rights of agui_maintainer. '
+    'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
+
+revoke execute on function agui.erase(text, text, text) from public;

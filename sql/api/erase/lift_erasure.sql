@@ -1,0 +1,18 @@
+create or replace function agui.lift_erasure(thread_id text, scope text default '')
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.erasure as erasure
+    set allowed_at = clock_timestamp(), allowed_by = session_user
+    where erasure.thread_key = agui.thread_key(lift_erasure.scope, lift_erasure.thread_id) and erasure.allowed_at is null;
+    return found;
+end
+$$;
+
+comment on function agui.lift_erasure(text, text) is
+    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.lift_erasure(text, text) from public;

@@ -1,0 +1,55 @@
+create or replace function agui.activities(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    scope     text default ''
+)
+returns setof agui.activity
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+begin
+    return query
+    with mention as (
+        select *
+        from agui_internal.event_references(leaf, at_seq, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+    ),
+    story as (
+        select
+            mention.message_id,
+            min(mention.seq) as first_seq,
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
+        from mention
+        group by mention.message_id
+    ),
+    moment as (
+        select distinct mention.seq, mention.run_id, mention.created_at from mention
+    )
+    select
+        activity.message_id,
+        agui_internal.json_string_text((activity.body -> 'activityType')::text),
+        agui_internal.json_unguard((activity.body -> 'content')::text)::json,
+        begun.run_id,
+        story.first_seq,
+        story.last_seq,
+        begun.created_at,
+        updated.created_at
+    from agui_internal.fold_messages(fold, array['activity']) as activity
+    left join story on story.message_id = activity.message_id
+    left join moment as begun on begun.seq = story.first_seq
+    left join moment as updated on updated.seq = story.last_seq
+    order by activity.position;
+end
+$function$;
+
+comment on function agui.activities(text, text, bigint, text) is
+    'The activities of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage, in the order '
+    'of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+
+revoke execute on function agui.activities(text, text, bigint, text) from public;

@@ -1,0 +1,331 @@
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
+-- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
+-- that cannot change what they mean together. So an event ends
+--
+--     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
+--     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
+--     when it is a chunk, those of chunks;
+--     and in any case those of the message or tool call that it names, as its own or its parent.
+--
+-- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
+create or replace function agui.history(
+    thread_id  text,
+    types      text[] default null,
+    since      timestamptz default null,
+    until      timestamptz default null,
+    after_seq  bigint default 0,
+    max_rows   int default 100,
+    compressed boolean default true,
+    run_id     text default null,
+    max_bytes  int default null,
+    max_idle   interval default null,
+    scope      text default ''
+)
+returns setof agui.history_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    most_rows constant int := 1000;
+    run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    from_seq  bigint;
+    to_seq    bigint := 9223372036854775807;
+    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
+    -- as the page needs them, in place of all of the thread to sort them.
+    unlimited constant bigint := null;
+    event     record;
+    span      agui_internal.event_span;
+
+    -- The page: its rows, and of each event in it the row that it belongs to.
+    row_count    int := 0;
+    row_runs     int[] := '{}';
+    row_types    text[] := '{}';
+    row_payloads json[] := '{}';
+    row_counts   bigint[] := '{}';       -- of one that was joined before it was appended: what it says of itself
+    row_begun    timestamptz[] := '{}';
+    row_ended    timestamptz[] := '{}';
+    members      int[] := '{}';
+    seqs         bigint[] := '{}';
+    times        timestamptz[] := '{}';
+    pieces       text[] := '{}';
+
+    -- What the events of a row that is a group have in common.
+    ids          text[] := '{}';
+    owners       text[] := '{}';
+    roles        text[] := '{}';
+    names        text[] := '{}';
+    parents      text[] := '{}';
+    metadatas    text[] := '{}';
+    by_content   boolean[] := '{}';
+    sizes        int[] := '{}';
+    latest       timestamptz[] := '{}';
+
+    open_rows    int[] := '{}';  -- the groups that may still grow
+    still_open   int[];
+    is_piece     boolean;
+    piece        text;           -- the inside of the JSON string that the event at hand brings; null: it stands alone
+    is_step      boolean;
+    joined       int;            -- the row that the event at hand belongs to
+    item         int;
+
+    -- The event before, where it was a piece that another just like it may follow.
+    last_run     int;
+    last_type    text;
+    last_id      text;
+    last_owner   text;
+    last_role    text;
+begin
+    if max_rows is null or max_rows not between 1 and most_rows then
+        raise exception using
+            errcode = 'UI011',
+            message = format('history of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
+            hint = 'Ask for the rows behind a page with after_seq, the greatest last_seq of the page.';
+    end if;
+    if max_bytes < 1 or max_idle < interval '0' then
+        raise exception using
+            errcode = 'UI011',
+            message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
+    end if;
+    from_seq := greatest(least(coalesce(after_seq, 0), to_seq - 1) + 1, case when since is not null then agui_internal.first_seq_since(run.thread_key, since) end);
+    if run_id is not null then
+        from_seq := greatest(from_seq, run.first_seq);
+        to_seq := coalesce(run.last_seq, to_seq);
+    end if;
+
+    for event in
+        select
+            batch.first_seq + element.position - 1 as seq,
+            batch.run_no,
+            agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
+            element.type,
+            case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
+            coalesce(element.delta, element.content)::text as piece,
+            element.delta is null as by_content,
+            element.owner::text as owner,
+            element.role::text as role,
+            coalesce(element.tool_call_name, element.name)::text as name,
+            element.parent_message_id::text as parent,
+            element.metadata::text as metadata,
+            strpos(element.payload::text, '"event_count"') > 0 or strpos(element.payload::text, '"eventCount"') > 0 as says_count,
+            element.payload
+        from (
+            select stored.*, agui_internal.json_guarded(stored.events) as guarded
+            from agui.batch as stored
+            where stored.thread_key = run.thread_key
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(holder.first_seq)
+                        from agui.batch as holder
+                        where holder.thread_key = run.thread_key and holder.first_seq <= from_seq
+                    ),
+                    1
+                )
+                and stored.first_seq <= to_seq
+                and (history.run_id is null or stored.run_no = run.run_no)
+            order by stored.first_seq
+            limit unlimited  -- and a batch is guarded once, not for each function that reads it
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.guarded) as (
+                type text,
+                "messageId" json,
+                "toolCallId" json,
+                delta json,
+                content json,
+                "subagentRunId" json,
+                role json,
+                name json,
+                "toolCallName" json,
+                "parentMessageId" json,
+                metadata json
+            ),
+            json_array_elements(batch.events),
+            unnest(batch.earlier_us)
+        ) with ordinality as element (
+            type, message_id, tool_call_id, delta, content, owner, role, name, tool_call_name, parent_message_id, metadata,
+            payload, earlier_us, position
+        )
+        where batch.first_seq + element.position - 1 >= from_seq
+    loop
+        continue when event.recorded_at < since;
+        exit when event.recorded_at >= until;
+
+        -- Most of a stream is one more piece of what the event before was a piece of.
+
+        if event.type = last_type
+            and event.run_no = last_run
+            and event.id = last_id
+            and event.owner is not distinct from last_owner
+            and event.role is not distinct from last_role
+            and event.metadata is null
+            and not event.by_content
+            and event.piece ^@ '"'
+            and not event.says_count
+        then
+            members := array_append(members, joined);
+            seqs := array_append(seqs, event.seq);
+            times := array_append(times, event.recorded_at);
+            pieces := array_append(pieces, substr(event.piece, 2, length(event.piece) - 2));
+            continue;
+        end if;
+        last_type := null;
+
+        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- one spelling for one id
+            event.id := agui_internal.json_string_token(event.id);
+            event.owner := agui_internal.json_string_token(event.owner);
+            event.parent := agui_internal.json_string_token(event.parent);
+        end if;
+        is_piece := compressed
+            and event.type in (
+                'TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'THINKING_TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS',
+                'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK'
+            );
+        span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
+        piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
+
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
+
+        joined := null;
+        if piece is not null then
+            foreach item in array open_rows loop
+                if row_runs[item] = event.run_no
+                    and row_types[item] = event.type
+                    and owners[item] is not distinct from event.owner
+                    and metadatas[item] is not distinct from event.metadata
+                    and by_content[item] = event.by_content
+                    and (
+                        ids[item] is not distinct from event.id and roles[item] is not distinct from event.role
+                        or event.type like '%\_CHUNK'
+                        and coalesce(event.id, ids[item]) is not distinct from ids[item]
+                        and coalesce(event.role, roles[item]) is not distinct from roles[item]
+                        and coalesce(event.name, names[item]) is not distinct from names[item]
+                        and coalesce(event.parent, parents[item]) is not distinct from parents[item]
+                    )
+                then
+                    joined := item;
+                    exit;
+                end if;
+            end loop;
+            if sizes[joined] + octet_length(piece) > max_bytes or event.recorded_at - latest[joined] > max_idle then
+                open_rows := array_remove(open_rows, joined);
+                joined := null;
+            end if;
+        end if;
+
+        if joined is null then
+            -- What it ends.
+
+            if open_rows <> '{}' then
+                is_step := is_piece or event.type in (
+                    'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_END',
+                    'THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END'
+                );
+                still_open := '{}';
+                foreach item in array open_rows loop
+                    if row_runs[item] <> event.run_no
+                        or is_step
+                        and (
+                            owners[item] is distinct from event.owner
+                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            and not (
+                                row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
+                                or event.type like '%\_CHUNK' and event.id is null
+                            )
+                            or row_types[item] = 'TOOL_CALL_ARGS' and event.type in ('TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END')
+                        )
+                        and (ids[item] = event.id) is not true
+                        and (ids[item] = event.parent) is not true
+                    then
+                        still_open := array_append(still_open, item);
+                    end if;
+                end loop;
+                open_rows := still_open;
+            end if;
+
+            exit when row_count = max_rows and open_rows = '{}';
+            continue when types is not null and (event.type = any (types)) is not true;
+            exit when row_count = max_rows;
+
+            -- A row of its own, which more may join.
+
+            row_count := row_count + 1;
+            joined := row_count;
+            row_runs[joined] := event.run_no;
+            row_types[joined] := event.type;
+            row_payloads[joined] := event.payload;
+            row_counts[joined] := span.event_count;
+            row_begun[joined] := span.created_at;
+            row_ended[joined] := span.completed_at;
+            by_content[joined] := event.by_content;
+            if piece is not null then
+                open_rows := array_append(open_rows, joined);
+                ids[joined] := event.id;
+                owners[joined] := event.owner;
+                roles[joined] := event.role;
+                names[joined] := event.name;
+                parents[joined] := event.parent;
+                metadatas[joined] := event.metadata;
+                sizes[joined] := 0;
+            end if;
+        end if;
+
+        members := array_append(members, joined);
+        seqs := array_append(seqs, event.seq);
+        times := array_append(times, event.recorded_at);
+        pieces := array_append(pieces, piece);
+        if coalesce(max_bytes::text, max_idle::text) is not null then
+            sizes[joined] := sizes[joined] + octet_length(piece);
+            latest[joined] := event.recorded_at;
+        elsif piece is not null and event.metadata is null and not event.by_content and event.type not like '%\_CHUNK' then
+            last_run := event.run_no;
+            last_type := event.type;
+            last_id := event.id;
+            last_owner := event.owner;
+            last_role := event.role;
+        end if;
+    end loop;
+
+    return query
+    select
+        page.seq,
+        page.last_seq,
+        run_of.run_id,
+        row_of.type,
+        coalesce(row_of.event_count, page.n),
+        coalesce(row_of.begun, page.created_at),
+        case when row_of.event_count is not null then row_of.ended when page.n > 1 then page.completed_at end,
+        case when page.n > 1 then agui_internal.with_joined_text(row_of.payload, row_of.by_content, page.piece) else row_of.payload end
+    from (
+        select
+            member_of.row_no as position,
+            count(*) as n,
+            min(member_of.seq) as seq,
+            max(member_of.seq) as last_seq,
+            min(member_of.time) as created_at,
+            max(member_of.time) as completed_at,
+            string_agg(member_of.piece, '' order by member_of.seq) as piece
+        from unnest(members, seqs, times, pieces) as member_of (row_no, seq, time, piece)
+        group by member_of.row_no
+    ) as page
+    join unnest(row_runs, row_types, row_payloads, row_counts, row_begun, row_ended, by_content) with ordinality
+            as row_of (run_no, type, payload, event_count, begun, ended, by_content, position)
+        using (position)
+    join agui.run as run_of
+        on run_of.thread_key = run.thread_key and run_of.run_no = row_of.run_no
+    order by page.seq;
+end
+$function$;
+
+comment on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) is
+    'A page of a thread''s whole log, all branches in the order of seq, or of one run: up to max_rows (100, at most 1,000) events behind '
+    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
+    'the arguments of a tool call that stream in one after the other into one event, up to max_bytes of text and as long as none comes later '
+    'than max_idle after the one before; tool calls, runs and subagents that stream side by side each on their own. seq stays what it is in '
+    'the log, so it has gaps. With compressed => false every event is as it was appended. For the next page give as after_seq the greatest '
+    'last_seq of this one: whatever is appended meanwhile, no event is missed and none comes twice. '
+    'UI001: unknown thread, UI002: unknown run, UI011: max_rows is over the limit.';
+
+revoke execute on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) from public;

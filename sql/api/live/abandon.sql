@@ -1,0 +1,33 @@
+create or replace function agui.abandon(
+    thread_id text,
+    run_id    text,
+    reason    text default 'its writer is gone',
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+    run agui.run;
+begin
+    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from agui.thread where thread_key = key for no key update;
+    end if;
+    run := agui_internal.find_run(thread_id, run_id, scope);
+    if run.status <> 'running' then
+        return run.last_seq;
+    end if;
+    return agui_internal.close_run(key, run.run_no, coalesce(reason, 'its writer is gone'));
+end
+$$;
+
+comment on function agui.abandon(text, text, text, text) is
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
+    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'Errors: UI001 unknown thread, UI002 unknown run.';
+
+revoke execute on function agui.abandon(text, text, text, text) from public;

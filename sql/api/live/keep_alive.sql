@@ -1,0 +1,45 @@
+create or replace function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[] default null)
+returns setof agui.keep_alive_row
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    due_before timestamptz := clock_timestamp() - agui_internal.lease() / 3;
+    item       record;
+    run        agui.run;
+    signal     agui.keep_alive_row;
+begin
+    if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
+        raise exception using
+            errcode = 'UI008',
+            message = 'agui.keep_alive needs arrays of one length, an item for each run';
+    end if;
+    -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
+    for item in
+        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
+    loop
+        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
+            -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
+            perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
+            if found then
+                update agui.run as due
+                set seen_at = clock_timestamp()
+                where due.thread_key = run.thread_key and due.run_no = run.run_no;
+            end if;
+        end if;
+        if run.status <> 'running' or run.stop_requested_at is not null then
+            signal := row(item.call_no, run.status, run.stop_requested_at, run.stop_reason, run.cut_off_reason);
+            return next signal;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.keep_alive(text[], text[], text[]) is
+    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them that shall stop or has ended, none '
+    'for the others. Call it every second or so for all runs that the process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()).';
+
+revoke execute on function agui.keep_alive(text[], text[], text[]) from public;

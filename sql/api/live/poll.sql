@@ -1,0 +1,98 @@
+create or replace function agui.poll(
+    thread_ids  text[],
+    after_seqs  bigint[],
+    after_times timestamptz[] default null,
+    scopes      text[] default null,
+    max_batches int default 100
+)
+returns setof agui.poll_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_standby boolean := pg_is_in_recovery();
+begin
+    if cardinality(thread_ids) is distinct from cardinality(after_seqs)
+        or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = 'agui.poll needs arrays of one length, an item for each thread';
+    end if;
+
+    return query
+    with asked as materialized (
+        select
+            item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
+            case
+                when item.after_seq <= 0 then null
+                when holder.first_seq is null and exists (
+                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
+                ) then 'UI014'
+                when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
+                    -- What a standby does not have yet may come.
+                    case when not is_standby then 'UI017' end
+                when item.after_time <> agui_internal.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'UI017'
+            end as problem
+        from (
+            select thread_id, coalesce(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
+            from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
+                as item (thread_id, after_seq, after_time, scope, thread_no)
+        ) as item
+        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
+        -- The batch that holds after_seq: that event must still be the one that the follower has seen.
+        left join lateral (
+            select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us
+            from agui.batch as batch
+            where batch.thread_key = key.thread_key and batch.first_seq <= item.after_seq
+            order by batch.first_seq desc
+            limit 1
+        ) as holder on true
+    )
+    select
+        asked.thread_no,
+        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        batch.first_seq + seen.n,
+        batch.n - seen.n,
+        batch.recorded_at,
+        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
+        case
+            when seen.n = 0 then batch.events
+            else (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > seen.n
+            )
+        end,
+        null::text
+    from asked
+    cross join lateral (
+        select batch.*
+        from agui.batch as batch
+        where batch.thread_key = asked.thread_key
+            and batch.first_seq >= case
+                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq
+                else asked.after_seq + 1
+            end
+        order by batch.first_seq
+        limit max_batches
+    ) as batch
+    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
+    where asked.problem is null
+    union all
+    select asked.thread_no, null, null, null, null, null, null, asked.problem
+    from asked
+    where asked.problem is not null
+    order by 1, 3;
+end
+$$;
+
+comment on function agui.poll(text[], bigint[], timestamptz[], text[], int) is
+    'What is new in the threads that a process follows: for each all events behind the last seq that it has seen (0: none), of all runs, in order, up to max_batches '
+    'batches a thread. after_times, where given, are the times (recorded_at) of those last events: a log that a crash or a failover has rewound '
+    'is then told for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no news. '
+    'Works on a standby and through poolers. Errors: UI008 arrays of different lengths.';
+
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], text[], int) from public;

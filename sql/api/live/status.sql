@@ -1,0 +1,43 @@
+create or replace function agui.status(thread_id text, run_id text default null, scope text default '')
+returns agui.run_status
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run    agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    status agui.run_status;
+begin
+    status.run_id := run.run_id;
+    status.parent_run_id := (
+        select parent.run_id
+        from agui.run as parent
+        where parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    );
+    status.status := run.status;
+    status.first_seq := run.first_seq;
+    status.last_seq := run.last_seq;
+    if run.status = 'running' then
+        select batch.first_seq + batch.n - 1
+        into status.last_seq
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1;
+    end if;
+    status.started_at := run.started_at;
+    status.ended_at := run.ended_at;
+    status.alive_at := agui_internal.last_seen_at(run);
+    status.is_stale := run.status = 'running' and status.alive_at < clock_timestamp() - agui_internal.lease();
+    status.stop_requested_at := run.stop_requested_at;
+    status.stop_reason := run.stop_reason;
+    status.cut_off_reason := run.cut_off_reason;
+    return status;
+end
+$$;
+
+comment on function agui.status(text, text, text) is
+    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign of life. UI001: unknown thread, UI002: unknown run.';
+
+revoke execute on function agui.status(text, text, text) from public;

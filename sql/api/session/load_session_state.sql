@@ -1,0 +1,40 @@
+create or replace function agui.load_session_state(
+    thread_id text,
+    key       text,
+    run_id    text default null,
+    version   bigint default null,
+    scope     text default ''
+)
+returns setof agui.session_document
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread uuid := agui.thread_key(scope, thread_id);
+    run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
+    state  agui.session_state;
+begin
+    if version is null then
+        select * into state from agui_internal.nearest_session_states(thread, run_no, array[key]);
+    else
+        select * into state
+        from agui.session_state as saved
+        where saved.thread_key = thread
+            and saved.key = load_session_state.key
+            and saved.version = load_session_state.version;
+    end if;
+    if state.document is not null then
+        return next agui_internal.show_session_state(state);
+    end if;
+end
+$$;
+
+comment on function agui.load_session_state(text, text, text, bigint, text) is
+    'The document of session state under a key that a run has: what was saved last at it or else at the nearest run before it on its lineage, else for the thread. '
+    'Without a run the thread''s own. With version that one, whatever run it was saved at, while it is kept. No row when there is none. '
+    'UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+
+revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;

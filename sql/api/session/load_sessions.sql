@@ -1,0 +1,24 @@
+create or replace function agui.load_sessions(thread_ids text[], run_ids text[] default null, scope text default '')
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if cardinality(thread_ids) <> cardinality(run_ids) then
+        raise exception using
+            errcode = 'UI008',
+            message = 'agui.load_sessions needs arrays of one length, an item for each session; in place of a run there may be a null';
+    end if;
+    return (
+        select '[' || coalesce(string_agg(agui.load_session(item.thread_id, item.run_id, scope)::text, ',' order by item.place), '') || ']'
+        from unnest(thread_ids, run_ids) with ordinality as item (thread_id, run_id, place)
+    )::json;
+end
+$$;
+
+comment on function agui.load_sessions(text[], text[], text) is
+    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each thread, or null for the thread''s own.';
+
+revoke execute on function agui.load_sessions(text[], text[], text) from public;

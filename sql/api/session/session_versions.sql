@@ -1,0 +1,27 @@
+create or replace function agui.session_versions(thread_id text, key text, run_id text default null, scope text default '')
+returns setof agui.session_document
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    state_run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
+begin
+    return query
+    select document.*
+    from agui.session_state as state
+    cross join lateral agui_internal.show_session_state(state) as document
+    where state.thread_key = agui.thread_key(scope, thread_id)
+        and state.key = session_versions.key
+        and state.run_no = state_run_no
+    order by state.version desc;
+end
+$$;
+
+comment on function agui.session_versions(text, text, text, text) is
+    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, newest first; a null document is a removal. How many are '
+    'kept says the setting agui.session_versions. UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+
+revoke execute on function agui.session_versions(text, text, text, text) from public;

@@ -1,0 +1,22 @@
+create or replace function agui.children(thread_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    parent agui.run := agui_internal.find_run(thread_id, run_id, scope);
+begin
+    return query
+    select info.*
+    from agui.runs(thread_id, scope) as info
+    where info.parent_run_id = parent.run_id
+    order by info.run_no;
+end
+$$;
+
+comment on function agui.children(text, text, text) is
+    'The runs that go on from a run (null: the head), in the order in which they began. UI001: unknown thread, UI002: unknown run.';
+
+revoke execute on function agui.children(text, text, text) from public;

@@ -1,0 +1,14 @@
+create or replace function agui.head(thread_id text, scope text default '')
+returns text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select (agui_internal.find_run(thread_id, null, scope)).run_id
+$$;
+
+comment on function agui.head(text, text) is
+    'The head of a thread: the run begun last, which a new run follows when it names no parent. UI001: unknown thread.';
+
+revoke execute on function agui.head(text, text) from public;

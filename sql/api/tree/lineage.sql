@@ -1,0 +1,32 @@
+create or replace function agui.lineage(thread_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
+begin
+    return query
+    select
+        (row_number() over root_first)::int,
+        ancestor.run_id,
+        lag(ancestor.run_id) over root_first,
+        ancestor.status,
+        ancestor.first_seq,
+        ancestor.last_seq,
+        ancestor.started_at,
+        ancestor.ended_at,
+        ancestor.run_no
+    from agui_internal.ancestors(leaf) as ancestor
+    window root_first as (order by ancestor.run_no)
+    order by ancestor.run_no;
+end
+$$;
+
+comment on function agui.lineage(text, text, text) is
+    'The runs from the root to a run (null: the head), root first. UI001: unknown thread, UI002: unknown run.';
+
+revoke execute on function agui.lineage(text, text, text) from public;

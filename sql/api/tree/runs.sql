@@ -1,0 +1,36 @@
+create or replace function agui.runs(thread_id text, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    head   agui.run := agui_internal.find_run(thread_id, null, scope);
+    depths int[] := array_fill(0, array[head.run_no]);
+    item   record;
+    info   agui.run_info;
+begin
+    -- Parents come before their children, so one pass in the order of run_no knows every parent's depth.
+    for item in
+        select run.*, parent.run_id as parent_run_id
+        from agui.run as run
+        left join agui.run as parent
+            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+        where run.thread_key = head.thread_key and run.run_no <= head.run_no
+        order by run.run_no
+    loop
+        depths[item.run_no] := coalesce(depths[item.parent_no], 0) + 1;
+        info := row(
+            depths[item.run_no], item.run_id, item.parent_run_id, item.status,
+            item.first_seq, item.last_seq, item.started_at, item.ended_at, item.run_no
+        );
+        return next info;
+    end loop;
+end
+$$;
+
+comment on function agui.runs(text, text) is
+    'All runs of a thread in the order in which they began: its tree. UI001: unknown thread.';
+
+revoke execute on function agui.runs(text, text) from public;

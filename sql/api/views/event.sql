@@ -1,0 +1,25 @@
+create or replace view agui.event with (security_invoker = true) as
+select
+    thread.scope,
+    thread.thread_id,
+    run.run_id,
+    batch.first_seq + element.position - 1 as seq,
+    agui_internal.event_type(element.payload) as type,
+    agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
+    element.payload,
+    batch.thread_key
+from agui.batch
+join agui.run
+    on run.thread_key = batch.thread_key and run.run_no = batch.run_no
+join agui.thread
+    on thread.thread_key = batch.thread_key
+cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
+    as element (payload, earlier_us, position);
+
+comment on view agui.event is
+    'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
+comment on column agui.event.seq is 'Position in the thread''s log: 1, 2, 3, … in commit order.';
+comment on column agui.event.type is 'type of the event, decoded.';
+comment on column agui.event.recorded_at is 'When the event was appended.';
+comment on column agui.event.payload is 'The event, byte for byte.';
+comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';

@@ -1,0 +1,45 @@
+create or replace view agui.lag as
+select
+    compaction.runs as runs_to_compact,
+    now() - compaction.since as compaction_lag,
+    repacking.runs as runs_to_repack,
+    now() - repacking.since as repack_lag,
+    progress.runs as running_runs,
+    progress.stale as stale_runs,
+    now() - progress.since as oldest_sign_of_life
+from (
+    select count(*) as runs, min(run.ended_at) as since
+    from agui.run as run
+    where run.log_bytes is null and run.status <> 'running'
+) as compaction
+cross join (
+    select count(*) as runs, min(run.ended_at) as since
+    from agui.run as run
+    where run.repacked_at is null and run.status <> 'running' and run.ended_at <= now() - agui_internal.repack_after()
+) as repacking
+cross join (
+    select
+        count(*) as runs,
+        count(*) filter (where greatest(run.seen_at, latest.recorded_at) < now() - agui_internal.lease()) as stale,
+        min(greatest(run.seen_at, latest.recorded_at)) as since
+    from agui.run as run
+    left join lateral (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1
+    ) as latest on true
+    where run.status = 'running'
+) as progress;
+
+comment on view agui.lag is
+    'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
+    'alone, and pg_monitor may read it.';
+comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
+comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
+comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.running_runs is 'Runs in progress.';
+comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';

@@ -1,0 +1,33 @@
+create or replace function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    kept agui.thread;
+begin
+    -- More than once only where another one makes the row, or erases it, at the same time.
+    loop
+        select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
+        exit when found;
+        insert into agui.thread (thread_key, scope, thread_id)
+        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id)
+        on conflict do nothing;
+        if found then
+            return;
+        end if;
+    end loop;
+    if kept.scope <> scope or kept.thread_id <> thread_id then
+        raise exception using
+            errcode = 'UI012',
+            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
+            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.ensure_thread(uuid, text, text) is
+    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+
+revoke execute on function agui_internal.ensure_thread(uuid, text, text) from public;

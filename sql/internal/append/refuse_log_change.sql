@@ -1,0 +1,53 @@
+create or replace function agui_internal.refuse_log_change()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Said by agui_internal.repack_run and agui.erase alone, which look after what they change. Who may change it at all is a matter of privileges.
+    if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' then
+        return coalesce(new, old);
+    end if;
+    raise exception using
+        errcode = 'UI010',
+        message = format('%s on agui.%s is refused: the log is append-only', tg_op, tg_table_name),
+        hint = 'What was appended stays as it is, and where it is. Append a new run to correct an old one; agui.erase removes a whole thread.';
+end
+$$;
+
+comment on function agui_internal.refuse_log_change() is
+    'Trigger: refuses changes to the log and to the tree of runs with SQLSTATE UI010, so that no statement loses history by accident.';
+
+revoke execute on function agui_internal.refuse_log_change() from public;
+
+create or replace trigger refuse_change
+    before update or delete on agui.batch
+    for each row execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_truncate
+    before truncate on agui.batch
+    for each statement execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_change
+    before update of thread_key, run_no, parent_no, run_id, first_seq or delete on agui.run
+    for each row execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_truncate
+    before truncate on agui.run
+    for each statement execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_change
+    before update or delete on agui.run_input
+    for each row execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_truncate
+    before truncate on agui.run_input
+    for each statement execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_change
+    before update of thread_key, scope, thread_id or delete on agui.thread
+    for each row execute function agui_internal.refuse_log_change();
+
+create or replace trigger refuse_truncate
+    before truncate on agui.thread
+    for each statement execute function agui_internal.refuse_log_change();

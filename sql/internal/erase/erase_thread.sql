@@ -1,0 +1,54 @@
+create or replace function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval default null)
+returns agui.erasure
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    erased  agui.thread;
+    erasure agui.erasure;
+begin
+    -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
+    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    if not found then
+        return null;
+    end if;
+    if agui_internal.last_activity_at(thread_key) > now() - older_than then
+        return null;
+    end if;
+
+    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    select
+        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
+        coalesce((
+            select batch.first_seq + batch.n - 1
+            from agui.batch as batch
+            where batch.thread_key = erased.thread_key
+            order by batch.first_seq desc
+            limit 1
+        ), 0)
+    returning * into erasure;
+
+    delete from agui.snapshot as snapshot where snapshot.thread_key = erased.thread_key;
+    delete from agui.message as message where message.thread_key = erased.thread_key;
+    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
+    delete from agui.session_state as state where state.thread_key = erased.thread_key;
+    delete from agui.session_key as known where known.thread_key = erased.thread_key;
+    delete from agui.thread_activity as activity where activity.thread_key = erased.thread_key;
+    perform agui_internal.allow_log_change(true);
+    delete from agui.run_input as given where given.thread_key = erased.thread_key;
+    delete from agui.batch as batch where batch.thread_key = erased.thread_key;
+    delete from agui.run as run where run.thread_key = erased.thread_key;
+    delete from agui.thread as thread where thread.thread_key = erased.thread_key;
+    perform agui_internal.allow_log_change(false);
+    return erasure;
+end
+$$;
+
+comment on function agui_internal.erase_thread(uuid, text, interval) is
+    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
+    'something was appended to it or saved in it less than older_than ago.';
+
+revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;

@@ -1,0 +1,29 @@
+create or replace function agui_internal.inactive_threads(older_than interval, scope text default null, after uuid default null)
+returns setof agui_internal.inactive_thread
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.thread_key, thread.scope, thread.thread_id, news.news_at, coalesce(latest.last_seq, 0)
+    from agui.thread as thread
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as news (news_at)
+    left join lateral (
+        select batch.first_seq + batch.n - 1 as last_seq
+        from agui.batch as batch
+        where batch.thread_key = thread.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) as latest on true
+    where thread.created_at < now() - older_than
+        and news.news_at < now() - older_than
+        and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
+        and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
+    order by thread.thread_key
+$$;
+
+comment on function agui_internal.inactive_threads(interval, text, uuid) is
+    'The threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than, in the order of their keys, '
+    'behind the key after. What agui.erase_older erases.';
+
+revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;

@@ -1,0 +1,30 @@
+create or replace function agui_internal.fold_chunk_has_content(event json)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    type constant text := event ->> 'type';
+begin
+    return exists (
+        select
+        from json_each(event) as member
+        where case
+            when member.key in ('type', 'timestamp') then false
+            when member.key = 'delta' then json_typeof(member.value) <> 'null'
+            when member.key = 'subagentRunId' then json_typeof(member.value) = 'null'
+            when type = 'TEXT_MESSAGE_CHUNK' then member.key not in ('messageId', 'role', 'name')
+            when type = 'TOOL_CALL_CHUNK' then member.key not in ('toolCallId', 'toolCallName', 'parentMessageId')
+            else member.key <> 'messageId'
+        end
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_chunk_has_content(json) is
+    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything '
+    'else that the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
+
+revoke execute on function agui_internal.fold_chunk_has_content(json) from public;

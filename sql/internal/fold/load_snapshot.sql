@@ -1,0 +1,44 @@
+create or replace function agui_internal.load_snapshot(thread_key uuid, run_no int)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    fold agui_internal.fold;
+begin
+    select
+        snapshot.through_seq, list.message_nos, list.message_ids, list.roles, list.bodies,
+        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text
+    into fold
+    from agui.snapshot as snapshot
+    cross join lateral (
+        select
+            coalesce(array_agg(item.message_no), '{}'),
+            coalesce(array_agg(item.message_id), '{}'),
+            coalesce(array_agg(item.role), '{}'),
+            coalesce(array_agg(item.body), '{}')
+        from (
+            -- Sorted once for all of the arrays.
+            select message.message_no, message.message_id, message.role, message.body::text as body
+            from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+            join agui.message as message
+                on message.thread_key = snapshot.thread_key
+                    and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            order by part.position, message.message_no
+        ) as item
+    ) as list (message_nos, message_ids, roles, bodies)
+    where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
+
+    if not found then
+        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null);
+    end if;
+    return fold;
+end
+$$;
+
+comment on function agui_internal.load_snapshot(uuid, int) is
+    'The fold that a run''s snapshot holds; where there is none, the fold of nothing: no messages, state {}.';
+
+revoke execute on function agui_internal.load_snapshot(uuid, int) from public;

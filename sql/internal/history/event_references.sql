@@ -1,0 +1,131 @@
+create or replace function agui_internal.event_references(leaf agui.run, at_seq bigint, types text[])
+returns setof agui_internal.event_reference
+language plpgsql
+stable
+parallel safe
+rows 10000
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    until constant bigint := coalesce(at_seq, 9223372036854775807);
+begin
+    return query
+    with event as (
+        select
+            batch.first_seq + element.position - 1 as seq,
+            batch.run_id,
+            element.type,
+            coalesce(agui_internal.json_timestamp(element.told), agui_internal.event_time(batch.recorded_at, element.earlier_us)) as created_at,
+            agui_internal.json_string_text(element.message_id::text) as message_id,
+            agui_internal.json_string_text(element.tool_call_id::text) as call_id,
+            agui_internal.json_string_text(element.parent_message_id::text) as parent_id,
+            element.owner::text as owner,
+            case
+                when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
+                when element.type = 'MESSAGES_SNAPSHOT' then element.messages
+            end as list,
+            case when element.type = 'RUN_ERROR' then '{' || concat_ws(
+                ',',
+                '"message":' || coalesce(element.message::text, 'null'),
+                '"code":' || nullif(element.code::text, 'null')
+            ) || '}' end as error
+        from (
+            select stored.*, ancestor.run_id, agui_internal.json_guarded(stored.events) as guarded
+            from agui_internal.ancestors(leaf) as ancestor
+            join agui.batch as stored
+                on stored.thread_key = ancestor.thread_key
+                    and stored.run_no = ancestor.run_no
+                    and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
+            offset 0  -- so that a batch is guarded once, not for each function that reads it
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.guarded) as (
+                type text,
+                "messageId" json,
+                "toolCallId" json,
+                "parentMessageId" json,
+                "subagentRunId" json,
+                "timestamp" json,
+                input json,
+                messages json,
+                message json,
+                code json
+            ),
+            unnest(batch.earlier_us)
+        ) with ordinality as element (
+            type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, message, code, earlier_us, position
+        )
+        where element.type = any (types)
+            and batch.first_seq + element.position - 1 <= until
+    ),
+    chunk as (
+        select event.*, count(coalesce(event.call_id, event.message_id)) over lane as stream
+        from event
+        where event.type like '%\_CHUNK'
+        window lane as (partition by event.run_id, event.owner, event.type order by event.seq)
+    ),
+    item as (
+        select event.seq, entry.position, event.run_id, event.type, event.created_at, entry.value as message
+        from event
+        cross join lateral json_array_elements(case when json_typeof(event.list) = 'array' then event.list end) with ordinality
+            as entry (value, position)
+        where event.list is not null
+    )
+    select
+        event.seq, 0, event.run_id, event.type, event.created_at,
+        case when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then coalesce(nullif(event.parent_id, ''), event.call_id) else event.message_id end,
+        event.call_id,
+        event.type = 'TOOL_CALL_RESULT',
+        event.error
+    from (
+        select event.seq, event.run_id, event.type, event.created_at, event.message_id, event.call_id, event.parent_id, event.error
+        from event
+        where event.list is null and event.type not like '%\_CHUNK'
+        union all
+        -- A chunk that names no id goes on with what the one before it was for.
+        select
+            chunk.seq, chunk.run_id, chunk.type, chunk.created_at,
+            first_value(chunk.message_id) over stream,
+            first_value(chunk.call_id) over stream,
+            first_value(chunk.parent_id) over stream,
+            null
+        from chunk
+        window stream as (partition by chunk.run_id, chunk.owner, chunk.type, chunk.stream order by chunk.seq)
+    ) as event
+    union all
+    select
+        item.seq, item.position::int, item.run_id, item.type, item.created_at,
+        message.id,
+        message.call_id,
+        message.call_id is not null,
+        null
+    from item
+    cross join lateral (
+        select
+            case when json_typeof(item.message) = 'object' then agui_internal.json_string_text((item.message -> 'id')::text) end as id,
+            case when json_typeof(item.message) = 'object' then agui_internal.json_string_text((item.message -> 'toolCallId')::text) end as call_id
+    ) as message
+    where json_typeof(item.message) in ('object', 'string')
+    union all
+    select
+        item.seq, item.position::int, item.run_id, item.type, item.created_at,
+        agui_internal.json_string_text((item.message -> 'id')::text),
+        agui_internal.json_string_text((call.value -> 'id')::text),
+        false,
+        null
+    from item
+    cross join lateral json_array_elements(
+        case
+            when json_typeof(item.message) = 'object' and json_typeof(item.message -> 'toolCalls') = 'array' then item.message -> 'toolCalls'
+        end
+    ) as call (value)
+    where json_typeof(call.value) = 'object';
+end
+$function$;
+
+comment on function agui_internal.event_references(agui.run, bigint, text[]) is
+    'Where the lineage of a run, up to at_seq (null: all of it), names messages and tool calls, in events of the types given. It reads the whole '
+    'log of the lineage.';
+
+revoke execute on function agui_internal.event_references(agui.run, bigint, text[]) from public;

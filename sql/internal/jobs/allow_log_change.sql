@@ -1,0 +1,14 @@
+create or replace function agui_internal.allow_log_change(allowed boolean)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select set_config('agui.log_change', case when allowed then 'on' else '' end, true)
+$$;
+
+comment on function agui_internal.allow_log_change(boolean) is
+    'Lets statements of this transaction past the triggers that keep the log append-only, or stops to. For agui_internal.repack_run and '
+    'agui.erase: each says so just around what it does.';
+
+revoke execute on function agui_internal.allow_log_change(boolean) from public;

@@ -1,0 +1,26 @@
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+create or replace function agui_internal.json_member_set(document text, name text, value text)
+returns text
+language plpgsql
+immutable
+parallel safe
+as $function$
+begin
+    return (
+        select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
+        from (
+            select each.key, each.value::text, each.position
+            from json_each(document::json) with ordinality as each (key, value, position)
+            where each.key <> json_member_set.name
+            union all
+            select json_member_set.name, json_member_set.value, null
+            where json_member_set.value is not null
+        ) as member (key, value, position)
+    );
+end
+$function$;
+
+comment on function agui_internal.json_member_set(text, text, text) is
+    'A JSON object (as guarded text) with a member set to a value, at its end; without the member when the value is null.';
+
+revoke execute on function agui_internal.json_member_set(text, text, text) from public;

@@ -1,0 +1,11 @@
+create or replace function agui_internal.json_patch_agg_result(patches jsonb[])
+returns jsonb
+language sql
+immutable
+strict
+parallel safe
+return agui_internal.json_patch_all('{}', patches);
+
+comment on function agui_internal.json_patch_agg_result(jsonb[]) is 'What agui.json_patch_agg makes of the patches that it collected.';
+
+revoke execute on function agui_internal.json_patch_agg_result(jsonb[]) from public;

@@ -1,0 +1,375 @@
+-- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
+-- handler cannot run in a parallel query before PostgreSQL 17.
+--
+-- jsonb_set and its like rebuild all that they are given. So what is large and patched again and again is taken apart: the document
+-- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
+-- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
+--
+-- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. Each change is noted, so
+-- that a patch that fails is undone.
+create or replace function agui_internal.json_patch_apply(
+    inout document jsonb,
+    in patches jsonb[],
+    out applied int,
+    out problem text
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
+    visits_to_open constant int := 2;
+    bytes_to_open  constant int := 500;
+    -- jsonb holds no more than 256 MB.
+    max_bytes      constant bigint := 255 * 1024 * 1024;
+
+    -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
+    node_count int := 1;
+    pieces     jsonb[] := array[document];
+    opened     int[] := '{}'; -- what the node was opened to
+    visits     int[] := '{}'; -- operations that went into the piece
+
+    -- What nodes were opened to.
+    opened_count int := 0;
+    members      jsonb[] := '{}';           -- of an object the node of each member
+    added        jsonb[] := '{}';           -- the same of members that were added lately
+    items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
+
+    -- What nodes were before the patch at hand, or, where the number is negative, the items of an array.
+    noted        int;
+    noted_nodes  int[] := '{}';
+    noted_pieces jsonb[] := '{}';
+    noted_opened int[] := '{}';
+    noted_items  agui_internal.json_nodes[] := '{}';
+
+    -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
+    patch     jsonb;
+    operation jsonb;
+    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    pointer   text;
+    target    text[];
+    destination text[]; -- of the second step
+    value     jsonb;
+    failure   text;
+
+    -- Where it leads, and what it does there.
+    node    int;
+    used    int;     -- tokens of the target up to the node
+    token   text;    -- the one after them
+    owner   int;     -- what that is looked up in, or, at the target, what the node was found in
+    place   int;     -- items before it there
+    child   int;
+    rest    text[];  -- the tokens after the node
+    parent  jsonb;
+    parts   jsonb[];
+    changed int;     -- the node that changes, and its new piece
+    piece   jsonb;
+    listed  int[];   -- new items of the owner
+    bytes   bigint;  -- of the document at most, once a value was copied
+begin
+    applied := 0;
+
+    foreach patch in array patches loop
+        if jsonb_typeof(patch) is distinct from 'array' then
+            problem := coalesce(problem, 'the patch: it is not a JSON array of operations');
+            continue;
+        end if;
+        noted := 0;
+
+        for position in 1 .. jsonb_array_length(patch) loop
+            operation := patch -> (position - 1);
+
+            -- What the operation says.
+
+            -- A member of the wrong type reads as text that is no operation and no pointer.
+            step := operation ->> 'op';
+            pointer := operation ->> 'path';
+            target := agui_internal.json_pointer(pointer);
+            value := operation -> 'value';
+            destination := null;
+            failure := case
+                when target is null then
+                    case
+                        when jsonb_typeof(operation) <> 'object' then 'it is not a JSON object'
+                        when operation ? 'path' then 'its path is not a JSON pointer'
+                        else 'it has no path'
+                    end
+                when step in ('replace', 'add', 'test') then
+                    case when value is null then 'it has no value' end
+                when step = 'remove' then
+                    null
+                when step in ('move', 'copy') then
+                    case
+                        when agui_internal.json_pointer(operation ->> 'from') is not null then null
+                        when operation ? 'from' then 'its from is not a JSON pointer'
+                        else 'it has no from'
+                    end
+                when operation ? 'op' then
+                    'there is no such operation'
+                else
+                    'it has no op'
+            end;
+            if failure is null and step in ('move', 'copy') then
+                destination := target;
+                pointer := operation ->> 'from';
+                target := agui_internal.json_pointer(pointer);
+                -- What is moved into itself only has to be there.
+                step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+            end if;
+
+            while failure is null loop
+                -- Go down to the target, or as far as nodes lead.
+
+                node := 1;
+                used := 0;
+                owner := null;
+                foreach token in array target loop
+                    if opened[node] is null then
+                        exit when pg_column_size(pieces[node]) < bytes_to_open;
+                        visits[node] := coalesce(visits[node], 0) + 1;
+                        exit when visits[node] < visits_to_open or jsonb_typeof(pieces[node]) not in ('object', 'array');
+
+                        opened_count := opened_count + 1;
+                        if jsonb_typeof(pieces[node]) = 'object' then
+                            select
+                                coalesce(array_agg(member.value), '{}'),
+                                jsonb_object(
+                                    coalesce(array_agg(member.key), '{}'),
+                                    coalesce(array_agg((node_count + member.position)::text), '{}')
+                                )
+                            into parts, piece
+                            from jsonb_each(pieces[node]) with ordinality as member (key, value, position);
+                            members[opened_count] := piece;
+                        else
+                            parts := array(select jsonb_array_elements(pieces[node]));
+                            items[opened_count] := array(
+                                select generate_series(node_count + 1, node_count + cardinality(parts))
+                            );
+                        end if;
+                        foreach piece in array parts loop
+                            node_count := node_count + 1;
+                            pieces[node_count] := piece;
+                        end loop;
+                        opened[node] := opened_count;
+                        pieces[node] := null;
+                    end if;
+
+                    owner := opened[node];
+                    if members[owner] is not null then
+                        child := coalesce(members[owner] ->> token, added[owner] ->> token);
+                        exit when child is null or pieces[child] is null and opened[child] is null;
+                    else
+                        place := case when token ~ '^(0|[1-9][0-9]{0,8})$' then token::int end;
+                        child := (items[owner])[place + 1];
+                        exit when child is null;
+                    end if;
+                    node := child;
+                    used := used + 1;
+                end loop;
+
+                -- What happens there.
+
+                changed := null;
+
+                case
+                    -- The node is the target.
+
+                    when used = cardinality(target) then
+                        if step in ('take', 'fetch', 'test') then
+                            piece := agui_internal.json_node_value(node, pieces, opened, members, added, items);
+                            if step = 'test' then
+                                if piece <> value then
+                                    failure := 'the value there is another one';
+                                end if;
+                            else
+                                value := piece;
+                            end if;
+                        end if;
+                        if step in ('take', 'remove') and items[owner] is not null then
+                            listed := items[owner];
+                            listed := listed[: place] || listed[place + 2 :];
+                        elsif step = 'add' and items[owner] is not null then
+                            node_count := node_count + 1;
+                            changed := node_count;
+                            piece := value;
+                            listed := items[owner];
+                            listed := listed[: place] || changed || listed[place + 1 :];
+                        elsif step in ('take', 'remove', 'replace', 'add') then
+                            changed := node;
+                            piece := case
+                                when step in ('replace', 'add') then value
+                                when owner is null then 'null'
+                            end;
+                            visits[changed] := 0;
+                        end if;
+
+                    -- The node is opened, and what the target names there does not exist.
+
+                    when opened[node] is not null then
+                        if step in ('take', 'fetch') then
+                            failure := 'nothing is at ' || pointer;
+                        elsif step <> 'add' then
+                            failure := 'nothing is at the path';
+                        elsif used + 1 < cardinality(target) then
+                            failure := 'the parent of the path does not exist';
+                        elsif items[owner] is not null and token not in ('-', cardinality(items[owner])::text) then
+                            failure := 'the array has no such position';
+                        else
+                            changed := case when items[owner] is null then child end;
+                            if changed is null then
+                                node_count := node_count + 1;
+                                changed := node_count;
+                                if items[owner] is null then
+                                    -- An object that grows by many is rebuilt once for many.
+                                    added[owner] := coalesce(added[owner], '{}') || jsonb_build_object(token, changed);
+                                    if pg_column_size(added[owner]) > 2000 then
+                                        members[owner] := members[owner] || added[owner];
+                                        added[owner] := null;
+                                    end if;
+                                else
+                                    listed := items[owner] || changed;
+                                end if;
+                            end if;
+                            piece := value;
+                            visits[changed] := 0;
+                        end if;
+
+                    -- The target is in the piece of the node, or is not there.
+
+                    else
+                        rest := target[used + 1 :];
+                        piece := pieces[node];
+                        if step = 'add' then
+                            parent := case
+                                when cardinality(rest) = 1 then piece
+                                else agui_internal.json_pointer_get(piece, rest[: cardinality(rest) - 1])
+                            end;
+                            token := rest[cardinality(rest)];
+                            case coalesce(jsonb_typeof(parent), 'nothing')
+                                when 'object' then
+                                    changed := node;
+                                    piece := jsonb_set(piece, rest, value);
+                                when 'array' then
+                                    if token = '-' then
+                                        token := jsonb_array_length(parent);
+                                    end if;
+                                    if token ~ '^(0|[1-9][0-9]{0,8})$' and token::int <= jsonb_array_length(parent) then
+                                        changed := node;
+                                        piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
+                                    else
+                                        failure := 'the array has no such position';
+                                    end if;
+                                when 'nothing' then
+                                    failure := 'the parent of the path does not exist';
+                                else
+                                    failure := 'the parent of the path is neither an object nor an array';
+                            end case;
+                        else
+                            -- Most often there is one token left.
+                            parent := case
+                                when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
+                                else agui_internal.json_pointer_get(piece, rest)
+                            end;
+                            if parent is null then
+                                failure := case
+                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    else 'nothing is at the path'
+                                end;
+                            elsif step = 'replace' then
+                                changed := node;
+                                piece := jsonb_set(piece, rest, value);
+                            elsif step = 'test' then
+                                if parent <> value then
+                                    failure := 'the value there is another one';
+                                end if;
+                            else
+                                if step in ('take', 'fetch') then
+                                    value := parent;
+                                end if;
+                                if step in ('take', 'remove') then
+                                    changed := node;
+                                    piece := piece #- rest;
+                                end if;
+                            end if;
+                        end if;
+                end case;
+
+                -- Note what was, and change it.
+
+                if listed is not null then
+                    noted := noted + 1;
+                    noted_nodes[noted] := -owner;
+                    noted_items[noted] := items[owner];
+                    items[owner] := listed;
+                    listed := null;
+                end if;
+                if changed is not null then
+                    -- Nothing comes after the only step of a patch.
+                    if step = 'take' or jsonb_array_length(patch) > 1 then
+                        noted := noted + 1;
+                        noted_nodes[noted] := changed;
+                        noted_pieces[noted] := pieces[changed];
+                        noted_opened[noted] := opened[changed];
+                    end if;
+                    pieces[changed] := piece;
+                    opened[changed] := null;
+                end if;
+
+                -- The next step.
+
+                exit when failure is not null or step not in ('take', 'fetch');
+                if operation ->> 'op' = 'copy' then
+                    bytes := coalesce(bytes, pg_column_size(document) + pg_column_size(patches)) + pg_column_size(value);
+                    if bytes > max_bytes then
+                        piece := agui_internal.json_node_value(1, pieces, opened, members, added, items);
+                        bytes := pg_column_size(piece) + pg_column_size(value);
+                    end if;
+                    if bytes > max_bytes then
+                        failure := 'the document would be too large';
+                    end if;
+                elsif step = 'fetch' then
+                    exit when target = destination;
+                    failure := 'a value cannot be moved into itself';
+                end if;
+                step := 'add';
+                target := destination;
+            end loop;
+
+            if failure is not null then
+                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                exit;
+            end if;
+        end loop;
+
+        if failure is null then
+            applied := applied + 1;
+            continue;
+        end if;
+
+        while noted > 0 loop
+            node := noted_nodes[noted];
+            if node > 0 then
+                pieces[node] := noted_pieces[noted];
+                opened[node] := noted_opened[noted];
+            else
+                items[-node] := noted_items[noted];
+            end if;
+            noted := noted - 1;
+        end loop;
+
+        problem := coalesce(problem, failure);
+        failure := null;
+    end loop;
+
+    document := agui_internal.json_node_value(1, pieces, opened, members, added, items);
+end
+$function$;
+
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[]) is
+    'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
+    'Also how many were applied, and the problem of the first one that was not.';
+
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[]) from public;

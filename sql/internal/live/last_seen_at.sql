@@ -1,0 +1,20 @@
+create or replace function agui_internal.last_seen_at(run agui.run)
+returns timestamptz
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select greatest(run.seen_at, (
+        select batch.recorded_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        order by batch.first_seq desc
+        limit 1
+    ))
+$$;
+
+comment on function agui_internal.last_seen_at(agui.run) is
+    'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
+
+revoke execute on function agui_internal.last_seen_at(agui.run) from public;

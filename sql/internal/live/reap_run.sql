@@ -1,0 +1,31 @@
+create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stale agui.run;
+begin
+    -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
+    if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
+        return null;
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from agui.thread as thread where thread.thread_key = reap_run.thread_key for no key update;
+    end if;
+    select * into stale
+    from agui.run as run
+    where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';
+    if not found or agui_internal.last_seen_at(stale) >= clock_timestamp() - agui_internal.lease() then
+        return null;
+    end if;
+    return agui_internal.close_run(stale.thread_key, stale.run_no, format('no sign of life for %s', agui_internal.lease()));
+end
+$$;
+
+comment on function agui_internal.reap_run(uuid, int) is
+    'Closes a run in progress that gave no sign of life within the lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
+    'has ended, or its thread is just being written to.';
+
+revoke execute on function agui_internal.reap_run(uuid, int) from public;

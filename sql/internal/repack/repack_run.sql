@@ -1,0 +1,105 @@
+create or replace function agui_internal.repack_run(
+    thread_key uuid,
+    run_no     int,
+    after_seq  bigint default 0,
+    out next_seq bigint,
+    out joined   int
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- What a joined batch holds at most. Larger ones compress little better, and whoever reads a few events opens a whole batch.
+    max_bytes  constant int := 64 * 1024;
+    max_events constant int := 1000;
+    -- earlier_us is an int; a longer pause begins a new batch.
+    max_pause  constant interval := '30 minutes';
+    -- Appends to the thread wait meanwhile, so a call does a bounded piece of a long run.
+    max_events_per_call constant int := 50000;
+    run       agui.run;
+    next_batch record;
+    from_seq  bigint;  -- the batches gathered so far: where they begin,
+    last_seq  bigint;  -- the first seq of the last of them,
+    end_seq   bigint;  -- the seq behind them,
+    began_at  timestamptz;
+    gathered  int := 0;
+    n         int := 0;
+    bytes     int := 0;
+    done      int := 0;
+begin
+    joined := 0;
+    -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
+    -- not see what happens here, fail with 40001; it also waits for a compactor that is at work on the thread.
+    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    update agui.thread as thread set created_at = created_at where thread.thread_key = repack_run.thread_key;
+
+    select * into run
+    from agui.run as ended
+    where ended.thread_key = repack_run.thread_key and ended.run_no = repack_run.run_no and ended.status <> 'running';
+    if not found then
+        return;  -- erased meanwhile
+    end if;
+
+    for next_batch in
+        select
+            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq >= run.first_seq and batch.first_seq <= run.last_seq
+            and batch.first_seq > after_seq
+        order by batch.first_seq
+    loop
+        if gathered > 0 and (
+            next_batch.first_seq <> end_seq  -- another run's events lie between
+            or n + next_batch.n > max_events
+            or bytes + next_batch.bytes > max_bytes
+            or next_batch.recorded_at - began_at > max_pause
+        ) then
+            if gathered > 1 then
+                perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);
+                joined := joined + gathered - 1;
+            end if;
+            gathered := 0;
+            if done >= max_events_per_call then
+                next_seq := next_batch.first_seq;
+                exit;
+            end if;
+        end if;
+        if gathered = 0 then
+            from_seq := next_batch.first_seq;
+            began_at := next_batch.began_at;
+            n := 0;
+            bytes := 0;
+        end if;
+        gathered := gathered + 1;
+        last_seq := next_batch.first_seq;
+        end_seq := next_batch.first_seq + next_batch.n;
+        n := n + next_batch.n;
+        bytes := bytes + next_batch.bytes;
+        done := done + next_batch.n;
+    end loop;
+    if gathered > 1 then
+        perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);
+        joined := joined + gathered - 1;
+    end if;
+    if next_seq is not null then
+        return;
+    end if;
+
+    update agui.run as repacked
+    set repacked_at = clock_timestamp(),
+        -- Compaction weighs snapshots against what the log takes.
+        log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no)).log_bytes end
+    where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
+end
+$$;
+
+comment on function agui_internal.repack_run(uuid, int, bigint) is
+    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
+    'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
+    'batches that are gone. To write to the log takes the rights of agui_maintainer.';
+
+revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;

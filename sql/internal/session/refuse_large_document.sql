@@ -1,0 +1,30 @@
+create or replace function agui_internal.refuse_large_document(document json, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_bytes constant int := 64 * 1024 * 1024;
+    max_depth constant int := 1000;
+    bytes     constant int := octet_length(document::text);
+begin
+    if bytes > max_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the document has %s bytes, more than the %s that may be', subject, bytes, max_bytes);
+    end if;
+    -- Depth takes bytes: most documents are too short to be too deep.
+    if bytes > 2 * max_depth and agui_internal.json_too_deep(document::text, max_depth) then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the document is nested more than %s levels deep', subject, max_depth);
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_large_document(json, text) is
+    'Refuses (UI011) a document of session state or a checkpoint of more than 64 MB or nested more than 1,000 deep.';
+
+revoke execute on function agui_internal.refuse_large_document(json, text) from public;

@@ -1,0 +1,21 @@
+create or replace function agui_internal.session_run_no(thread_id text, run_id text, scope text)
+returns int
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if thread_id is null or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'session state needs a thread id and a scope that are not null';
+    end if;
+    return case when run_id is null then 0 else (agui_internal.find_run(thread_id, run_id, scope)).run_no end;
+end
+$$;
+
+comment on function agui_internal.session_run_no(text, text, text) is
+    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. UI001: unknown thread, UI002: unknown run, UI008: no thread or no scope.';
+
+revoke execute on function agui_internal.session_run_no(text, text, text) from public;

@@ -1,0 +1,108 @@
+create or replace function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold default null)
+returns agui_internal.carried_fold
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run        agui.run;
+    result     agui_internal.carried_fold;
+    fold       agui_internal.fold;
+    start_no   int;  -- the run whose snapshot the fold starts from
+    held       int4multirange;
+    fold_bytes bigint;
+    is_tip     boolean;
+    is_kept    boolean;
+    old_tip    int;
+begin
+    update agui.run as compacted
+    set (n, log_bytes) = (select size.n, size.log_bytes from agui_internal.run_size(compacted.thread_key, compacted.run_no) as size)
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
+    returning compacted.* into run;
+
+    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    if exists (
+        select
+        from agui.run as parent
+        left join agui.snapshot as base
+            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
+        where parent.thread_key = run.thread_key
+            and parent.run_no = run.parent_no
+            and parent.thread_key = carried.thread_key
+            and parent.run_no = carried.run_no
+            and parent.last_seq = (carried.fold).through_seq
+            and parent.ended_at = carried.ended_at
+            and base.created_at is not distinct from carried.base_at
+    ) then
+        result.base_no := carried.base_no;
+        result.base_is_tip := carried.base_is_tip;
+        fold := agui_internal.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        result.log_bytes := carried.log_bytes + run.log_bytes;
+    else
+        -- The run itself may have a snapshot from when it was in progress.
+        start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
+        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no);
+        result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
+        result.base_is_tip := true;
+        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no);
+    end if;
+
+    is_tip := not exists (
+        select
+        from agui.run as younger
+        where younger.thread_key = compact_run.thread_key
+            and younger.run_no > compact_run.run_no
+            and younger.status <> 'running'
+    );
+    is_kept := is_tip;
+    if not is_tip then
+        if start_no = run_no then
+            held := agui_internal.held_messages(thread_key, result.base_no);
+        end if;
+        -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        select agui_internal.snapshot_bytes(
+            octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
+        )
+        into fold_bytes
+        from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
+        where coalesce(message.message_no, 0) <= 0 or not message.message_no <@ held;
+
+        is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
+    end if;
+
+    if is_kept then
+        fold := agui_internal.write_snapshot(thread_key, run_no, fold);
+        old_tip := agui_internal.previous_tip(thread_key, run_no);
+        if old_tip is not null and (old_tip is distinct from result.base_no or result.base_is_tip) then
+            perform agui_internal.drop_needless_snapshot(thread_key, old_tip);
+        end if;
+        result.base_no := run_no;
+        result.base_is_tip := is_tip;
+        result.log_bytes := 0;
+    else
+        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
+        if start_no = run_no then
+            return null;  -- with the messages that the fold points to
+        end if;
+    end if;
+
+    result.thread_key := thread_key;
+    result.run_no := run_no;
+    result.ended_at := run.ended_at;
+    result.fold := fold;
+    result.base_at := (
+        select base.created_at
+        from agui.snapshot as base
+        where base.thread_key = compact_run.thread_key and base.run_no = result.base_no
+    );
+    return result;
+end
+$$;
+
+comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) is
+    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
+    'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
+    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. The caller holds '
+    'the thread''s row.';
+
+revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) from public;

@@ -1,0 +1,25 @@
+create or replace function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int)
+returns bigint
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive ancestor as (
+        select run.thread_key, run.run_no, run.parent_no, run.log_bytes
+        from agui.run as run
+        where run.thread_key = log_bytes_since.thread_key and run.run_no = log_bytes_since.run_no
+        union all
+        select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+        where parent.run_no is distinct from base_no
+    )
+    select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor
+$$;
+
+comment on function agui_internal.log_bytes_since(uuid, int, int) is
+    'Stored bytes of log on the lineage of a run, from behind the run base_no (null: from the root) to the run''s end.';
+
+revoke execute on function agui_internal.log_bytes_since(uuid, int, int) from public;

@@ -1,0 +1,38 @@
+create or replace function agui_internal.prune_snapshots(thread_key uuid)
+returns int
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    tip     int;
+    run_no  int;
+    dropped int := 0;
+begin
+    perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update;
+    select max(run.run_no) into tip
+    from agui.run
+    where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
+    -- Ancestors first: where one goes, more log stands behind those that follow.
+    for run_no in
+        select run.run_no
+        from agui.snapshot as snapshot
+        join agui.run as run
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        where snapshot.thread_key = prune_snapshots.thread_key
+            and run.run_no <> tip
+            and run.log_bytes is not null
+        order by run.run_no
+    loop
+        if agui_internal.drop_needless_snapshot(thread_key, run_no) then
+            dropped := dropped + 1;
+        end if;
+    end loop;
+    return dropped;
+end
+$$;
+
+comment on function agui_internal.prune_snapshots(uuid) is
+    'Drops the snapshots of a thread that are no longer worth what they take, after its log became smaller (agui.repack). Answers how many.';
+
+revoke execute on function agui_internal.prune_snapshots(uuid) from public;

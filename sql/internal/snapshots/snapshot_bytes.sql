@@ -1,0 +1,12 @@
+create or replace function agui_internal.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint)
+returns bigint
+language sql
+immutable
+parallel safe
+-- What the rows take beside the documents in them.
+return 100 + document_bytes + 60 * new_messages + message_bytes;
+
+comment on function agui_internal.snapshot_bytes(bigint, bigint, bigint) is
+    'What a snapshot takes: bytes of its state and interrupts, number and bytes of the message versions that it adds.';
+
+revoke execute on function agui_internal.snapshot_bytes(bigint, bigint, bigint) from public;

@@ -1,0 +1,25 @@
+create or replace function agui_internal.fold_given(start agui_internal.fold, events text)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    given constant json := '[' || events || ']';
+begin
+    return agui_internal.fold_events(
+        coalesce(start, row(0, '{}', '{}', '{}', '{}', '{}', '[]', null)::agui_internal.fold),
+        null,
+        '{null}',
+        '{0}',
+        array[json_array_length(given)],
+        given
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_given(agui_internal.fold, text) is
+    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log.';
+
+revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;

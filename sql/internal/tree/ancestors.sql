@@ -1,0 +1,26 @@
+create or replace function agui_internal.ancestors(leaf agui.run)
+returns setof agui.run
+language plpgsql
+stable
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- In PL/pgSQL the plan is kept.
+    return query
+    with recursive ancestor as (
+        select leaf.*
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+    )
+    select * from ancestor;
+end
+$$;
+
+comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs from a run to its root: run_no falls from one to the next.';
+
+revoke execute on function agui_internal.ancestors(agui.run) from public;

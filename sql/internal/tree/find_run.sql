@@ -1,0 +1,45 @@
+create or replace function agui_internal.find_run(thread_id text, run_id text, scope text)
+returns agui.run
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key   uuid := agui.thread_key(scope, thread_id);
+    found_run agui.run;
+begin
+    if run_id is null then
+        select * into found_run
+        from agui.run as run
+        where run.thread_key = key
+        order by run.run_no desc
+        limit 1;
+    else
+        select * into found_run
+        from agui.run as run
+        where run.thread_key = key and run.run_id = find_run.run_id;
+    end if;
+    if found_run.run_no is not null then
+        return found_run;
+    end if;
+
+    perform from agui.run as run where run.thread_key = key limit 1;
+    if not found then
+        raise exception using
+            errcode = 'UI001',
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'A thread exists once a run of it has begun. Is it in another scope?';
+    end if;
+    raise exception using
+        errcode = 'UI002',
+        message = format('run "%s" of thread "%s" is unknown', run_id, thread_id),
+        hint = format('select * from agui.branches(%L%s) shows the runs that branches end with.', thread_id,
+            case when scope <> '' then format(', %L', scope) else '' end);
+end
+$$;
+
+comment on function agui_internal.find_run(text, text, text) is
+    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run.';
+
+revoke execute on function agui_internal.find_run(text, text, text) from public;

@@ -1,0 +1,30 @@
+create or replace function agui_internal.fold_difference(a agui_internal.fold, b agui_internal.fold)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    differs_at bigint;
+begin
+    if cardinality(a.bodies) <> cardinality(b.bodies) then
+        return format('%s messages instead of %s', cardinality(a.bodies), cardinality(b.bodies));
+    end if;
+    select min(pair.position) into differs_at
+    from unnest(a.bodies, b.bodies) with ordinality as pair (a, b, position)
+    where pair.a <> pair.b and not agui_internal.json_equal(pair.a, pair.b);
+    if differs_at is not null then
+        return format('message %s of %s differs', differs_at, cardinality(a.bodies));
+    end if;
+    return case
+        when not agui_internal.json_equal(a.state, b.state) then 'the state differs'
+        when not agui_internal.json_equal(a.interrupts, b.interrupts) then 'the interrupts differ'
+        when not agui_internal.json_equal(coalesce(a.lanes, '[]'), coalesce(b.lanes, '[]')) then 'the open chunk streams differ'
+    end;
+end
+$$;
+
+comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is 'The first thing that two folds do not have in common; null: they mean the same.';
+
+revoke execute on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) from public;

@@ -1,0 +1,58 @@
+create or replace function agui_internal.verify_references(thread_key uuid)
+returns setof agui.verify_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with stored as (
+        select coalesce(range_agg(int4range(message.message_no, message.message_no, '[]')), '{}') as message_nos
+        from agui.message as message
+        where message.thread_key = verify_references.thread_key
+    ),
+    held as (
+        select snapshot.run_no, run.run_id, coalesce(range_agg(part.message_nos), '{}') as message_nos
+        from agui.snapshot as snapshot
+        left join agui.run as run
+            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+        left join unnest(snapshot.message_nos) as part (message_nos) on true
+        where snapshot.thread_key = verify_references.thread_key
+        group by snapshot.run_no, run.run_id
+    ),
+    problem as (
+        select 1 as kind, held.run_no as place, held.run_id,
+            format('there is a snapshot of run number %s, which does not exist', held.run_no) as text
+        from held
+        where held.run_id is null
+        union all
+        select 2, held.run_no, held.run_id,
+            format('the snapshot points to message versions that do not exist: %s', held.message_nos - stored.message_nos)
+        from held
+        cross join stored
+        where not held.message_nos <@ stored.message_nos
+        union all
+        select 3, 0, null, format('no snapshot holds the message versions %s', leaked.message_nos)
+        from (
+            select stored.message_nos - coalesce((select range_agg(held.message_nos) from held), '{}')
+            from stored
+        ) as leaked (message_nos)
+        where not isempty(leaked.message_nos)
+        union all
+        select 4, message.message_no, null, format('message version %s has another id or role than its body', message.message_no)
+        from agui.message as message
+        cross join lateral (select agui_internal.json_guard(message.body::text)::json) as guarded (body)
+        where message.thread_key = verify_references.thread_key
+            and (
+                message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
+                or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
+            )
+    )
+    select problem.run_id, problem.text
+    from problem
+    order by problem.kind, problem.place
+$$;
+
+comment on function agui_internal.verify_references(uuid) is
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together.';
+
+revoke execute on function agui_internal.verify_references(uuid) from public;

@@ -1,0 +1,60 @@
+create or replace function agui_internal.verify_snapshots(thread_key uuid)
+returns setof agui.verify_row
+language plpgsql
+stable
+-- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run        record;
+    -- Entries by run number: the last seq of a run whose lineage is whole, so that it can be folded.
+    whole      bigint[] := '{}';
+    wrong      int[] := '{}';
+    difference text;
+begin
+    -- Ancestors come first, so each snapshot is compared with a fold that starts from one already proven: in sum the whole log
+    -- is folded from its beginning, and no part of it twice on one lineage.
+    for run in
+        select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
+        from agui.run as checked
+        left join agui.snapshot as snapshot
+            on snapshot.thread_key = checked.thread_key and snapshot.run_no = checked.run_no
+        where checked.thread_key = verify_snapshots.thread_key
+        order by checked.run_no
+    loop
+        if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
+            whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
+        end if;
+        continue when run.through_seq is null;
+
+        difference := null;
+        if whole[run.run_no] is null then
+            difference := 'the snapshot cannot be compared with the log: the lineage of the run is broken';
+        elsif run.through_seq not between run.first_seq and whole[run.run_no] then
+            difference := format('the snapshot goes through seq %s, the run from seq %s to seq %s',
+                run.through_seq, run.first_seq, coalesce(run.last_seq::text, '(in progress)'));
+        else
+            begin
+                difference := 'the snapshot is not what the log says: ' || agui_internal.fold_difference(
+                    agui_internal.load_snapshot(thread_key, run.run_no),
+                    agui_internal.fold_run(
+                        thread_key, run.run_no, run.through_seq,
+                        agui_internal.fold_base(thread_key, run.run_no, run.through_seq, wrong || run.run_no)
+                    )
+                );
+            exception
+                when others then
+                    difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+            end;
+        end if;
+        if difference is not null then
+            wrong := wrong || run.run_no;
+            return next (run.run_id, difference)::agui.verify_row;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.verify_snapshots(uuid) is 'Which snapshots of a thread are not what a fold of its raw log gives, and in what.';
+
+revoke execute on function agui_internal.verify_snapshots(uuid) from public;

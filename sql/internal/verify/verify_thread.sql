@@ -1,0 +1,44 @@
+create or replace function agui_internal.verify_thread(thread_key uuid)
+returns setof agui.verify_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select null::text, problem.text
+    from (values (verify_thread.thread_key)) as checked (thread_key)
+    left join agui.thread as thread on thread.thread_key = checked.thread_key
+    left join agui.erasure as erasure
+        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
+    cross join lateral (
+        select
+            concat_ws(', ',
+                case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
+                case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
+                case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
+                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end,
+                case
+                    when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
+                        or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
+                end,
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
+            )
+    ) as it (has)
+    cross join lateral (
+        values
+            (thread.thread_key is null,
+                format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
+            (thread.thread_key <> derived.thread_key,
+                format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
+                'the thread has no runs'),
+            (erasure.erased_at is not null,
+                format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
+    ) as problem (is_there, text)
+    where problem.is_there
+$$;
+
+comment on function agui_internal.verify_thread(uuid) is 'What is wrong with the row of a thread: its key, or that it is not there.';
+
+revoke execute on function agui_internal.verify_thread(uuid) from public;

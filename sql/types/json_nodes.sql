@@ -1,5 +1,0 @@
--- Numbers of nodes in agui.json_patch_apply. A domain, for PostgreSQL has no arrays of arrays of different lengths.
-create domain agui.json_nodes as int[];
-
-comment on domain agui.json_nodes is
-    'The members of a JSON object or the items of an array, as numbers, while agui.json_patch_apply has it taken apart.';

@@ -1,6 +1,0 @@
-create type agui.problem as (
-    run_id  text,
-    problem text
-);
-
-comment on type agui.problem is 'Something that agui.verify found wrong, and in which run; run_id is null where no run can be named.';
