@@ -87,7 +87,8 @@ create table agui.run (
     foreign key (thread_key, parent_no) references agui.run,
     constraint run_parent_is_older check (parent_no < run_no),
     constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
-    constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null))
+    constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null)),
+    constraint run_reasons_are_not_empty check (cut_off_reason <> '' and stop_reason <> '')
 );
 
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
