@@ -592,9 +592,9 @@ var faults = []struct {
 	{
 		name: "saved as it should be",
 		plant: `
-			select agui.save_session_state('saved as it should be', 'k', '1', run_id), agui.save_checkpoint('saved as it should be', run_id, '{}')
+			select agui.save_session_state('saved as it should be', 'k', '1', run_id, overwrite => true), agui.save_checkpoint('saved as it should be', run_id, '{}')
 			from agui.run where thread_key = KEY order by run_no;
-			select agui.remove_session_state('saved as it should be', 'k', 'd')`,
+			select agui.remove_session_state('saved as it should be', 'k', 'd', overwrite => true)`,
 	},
 	{
 		name: "saved in no thread",

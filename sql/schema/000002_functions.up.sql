@@ -2077,7 +2077,7 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(reason, 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
 end
 $$;
 
@@ -2287,7 +2287,7 @@ begin
     perform pg_advisory_xact_lock(agui_internal.thread_lock_id(asked.thread_key));
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
-        stop_reason = coalesce(run.stop_reason, reason)
+        stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = asked.thread_key
         and (request_stop.run_id is null or run.run_no = asked.run_no)
         and run.status = 'running';
@@ -2677,7 +2677,8 @@ create or replace function agui.remove_session_state(
     thread_id text,
     key       text,
     run_id    text default null,
-    version   bigint default null,
+    expected_version bigint default 0,
+    overwrite boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -2690,19 +2691,23 @@ declare
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
-    if not found and coalesce(version, 0) = 0 then
+    if not found and (overwrite or coalesce(expected_version, 0) = 0) then
         return 0;  -- and no thread is made for it
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
-    return agui_internal.write_session_state(thread, run_no, key, null, version, false, agui_internal.session_subject(thread_id, run_id));
+    return agui_internal.write_session_state(
+        thread, run_no, key, null,
+        case when overwrite is not true then coalesce(expected_version, 0) end,
+        false, agui_internal.session_subject(thread_id, run_id)
+    );
 end
 $$;
 
-comment on function agui.remove_session_state(text, text, text, bigint, text) is
+comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
     'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what they have. Returns the number of the version that says so, 0 when '
-    'there was nothing to remove. version and errors are those of agui.save_session_state.';
+    'there was nothing to remove. expected_version, overwrite (which removes whatever is there) and errors are those of agui.save_session_state.';
 
-revoke execute on function agui.remove_session_state(text, text, text, bigint, text) from public;
+revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;
 
 -- sql/api/session/save_session.sql
 create or replace function agui.save_session(session json, scope text default '')
@@ -2730,7 +2735,8 @@ create or replace function agui.save_session_state(
     key       text,
     document  json,
     run_id    text default null,
-    version   bigint default null,
+    expected_version bigint default 0,
+    overwrite boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -2750,18 +2756,23 @@ begin
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     run_no := agui_internal.session_run_no(thread_id, run_id, scope);
-    return agui_internal.write_session_state(thread, run_no, key, document, version, false, agui_internal.session_subject(thread_id, run_id));
+    return agui_internal.write_session_state(
+        thread, run_no, key, document,
+        case when overwrite is not true then coalesce(expected_version, 0) end,
+        false, agui_internal.session_subject(thread_id, run_id)
+    );
 end
 $$;
 
-comment on function agui.save_session_state(text, text, json, text, bigint, text) is
+comment on function agui.save_session_state(text, text, json, text, bigint, boolean, text) is
     'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of those that go on from it, until one of them saves '
-    'its own; without a run it is the thread''s own, which runs see that have none on their lineage. version is the one that agui.load_session_state gave for this '
-    'run, 0: none; another current one refuses the call, also when it is that of the same call made before, whose answer was lost: load, and see. null saves '
-    'whatever is there. The thread need not have runs. In a transaction with agui.append, append first. Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no '
-    'document, UI011 over a limit, UI014 the thread was erased, UI018 another version is the current one (DETAIL: current version N).';
+    'its own; without a run it is the thread''s own, which runs see that have none on their lineage. expected_version is the one that agui.load_session_state '
+    'gave for this run; 0 or null: there was none. When another one is the current version the call is refused, also when that is the version of the same call made '
+    'before, whose answer was lost: load, and see. overwrite => true saves whatever is there. The thread need not have runs. In a transaction with agui.append, '
+    'append first. Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI014 the thread was erased, '
+    'UI018 another version is the current one (DETAIL: current version N).';
 
-revoke execute on function agui.save_session_state(text, text, json, text, bigint, text) from public;
+revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;
 
 -- sql/api/session/save_sessions.sql
 create or replace function agui.save_sessions(sessions json, scope text default '')
@@ -8367,7 +8378,7 @@ begin
                 case when version = 0 then 'that there is none' else format('version %s', version) end,
                 case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
             detail = format('current version %s', current),
-            hint = 'Somebody else has saved it. Load it again, and save what becomes of that.';
+            hint = 'Somebody else has saved it: load it, and save what becomes of that. overwrite => true saves whatever is there.';
     end if;
     if document is null and current = 0 then
         return 0;
