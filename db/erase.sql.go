@@ -35,8 +35,8 @@ from agui.erase($1::text, $2::text, $3::text) as erasure
 
 type EraseParams struct {
 	ThreadID string
-	Scope    string
 	Reason   *string
+	Scope    string
 }
 
 type EraseRow struct {
@@ -47,7 +47,7 @@ type EraseRow struct {
 }
 
 func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) {
-	row := q.db.QueryRow(ctx, Erase, arg.ThreadID, arg.Scope, arg.Reason)
+	row := q.db.QueryRow(ctx, Erase, arg.ThreadID, arg.Reason, arg.Scope)
 	var i EraseRow
 	err := row.Scan(
 		&i.Scope,

@@ -165,11 +165,11 @@ func TestPatchesAtOnce(t *testing.T) {
 		(3, null),
 		(4, '[{"op":"add","path":"/list/-","value":3}]')) as patch (seq, patch)`
 	for query, want := range map[string]string{
-		`select agui.json_patch_agg(patch order by seq) from ` + patches:                       `{"list": [1, 3]}`,
-		`select agui.json_patch_agg(patch order by seq desc) from ` + patches:                  `{"list": [1]}`,
-		`select agui.json_patch_agg(patch order by seq) from ` + patches + ` where seq < 1`:    `null`,
-		`select agui_internal.json_patch_all('{"n":1}', array_agg(patch order by seq)) from ` + patches: `{"n": 1, "list": [1, 3]}`,
-		`select agui_internal.json_patch_all('{"n":1}', '{}')`:                                          `{"n": 1}`,
+		`select agui.json_patch_agg(patch order by seq) from ` + patches:                                                                                                             `{"list": [1, 3]}`,
+		`select agui.json_patch_agg(patch order by seq desc) from ` + patches:                                                                                                        `{"list": [1]}`,
+		`select agui.json_patch_agg(patch order by seq) from ` + patches + ` where seq < 1`:                                                                                          `null`,
+		`select agui_internal.json_patch_all('{"n":1}', array_agg(patch order by seq)) from ` + patches:                                                                              `{"n": 1, "list": [1, 3]}`,
+		`select agui_internal.json_patch_all('{"n":1}', '{}')`:                                                                                                                       `{"n": 1}`,
 		`select string_agg(state::text, ' ' order by part) from (select seq / 2 as part, agui.json_patch_agg(patch order by seq) as state from ` + patches + ` group by 1) as parts`: `{"list": [1]} {} {}`,
 	} {
 		var got string

@@ -2,68 +2,131 @@ package test
 
 import (
 	"context"
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// Names, arguments and defaults that anyone writes against stay as they are.
+var updateSurface = flag.Bool("update-surface", false, "write test/surface.txt anew")
+
+// surfaceFile lists everything in the schema agui: it is what others write against.
+const surfaceFile = "surface.txt"
+
+// surfaceQuery gives one line for each object of the schema agui, in a stable order.
+const surfaceQuery = `
+	select line from (
+		select
+			case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind,
+			p.proname::text as name,
+			case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end
+				|| ' ' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')'
+				|| coalesce(' -> ' || pg_get_function_result(p.oid), '') as line
+		from pg_proc as p
+		where p.pronamespace = 'agui'::regnamespace
+		union all
+		select
+			kind.name, c.relname::text,
+			kind.name || ' ' || c.relname || '(' || (
+				select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+					|| case when a.attnotnull then ' not null' else '' end, ', ' order by a.attnum)
+				from pg_attribute as a
+				where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+			) || ')'
+		from pg_class as c
+		join (values ('r', 'table'), ('v', 'view'), ('c', 'type')) as kind (code, name) on kind.code = c.relkind::text
+		where c.relnamespace = 'agui'::regnamespace and c.relname <> 'schema_migrations'
+		union all
+		select 'domain', t.typname::text, 'domain ' || t.typname || ' as ' || format_type(t.typbasetype, t.typtypmod)
+		from pg_type as t
+		where t.typnamespace = 'agui'::regnamespace and t.typtype = 'd'
+	) as object
+	order by kind collate "C", name collate "C", line collate "C"`
+
+// Names, arguments, defaults and result columns that anyone writes against stay as they are, and nothing else is public.
 func TestSQLSurface(t *testing.T) {
 	t.Parallel()
-	pool := testdb.Pool(t)
-	for name, signature := range map[string]string{
-		"append":               "thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text, parallel boolean DEFAULT false",
-		"lineage":              "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"branches":             "thread_id text, scope text DEFAULT ''::text",
-		"head":                 "thread_id text, scope text DEFAULT ''::text",
-		"merge_base":           "thread_id text, run_a text, run_b text, scope text DEFAULT ''::text",
-		"events":               "thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
-		"messages":             "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"state":                "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"interrupts":           "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"restore":              "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"replay":               "thread_id text, run_id text DEFAULT NULL::text, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text",
-		"compact_events":       "events json, shape text DEFAULT 'stream'::text",
-		"json_patch":           "doc jsonb, patch jsonb",
-		"compact":              "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT '00:00:00'::interval",
-		"rebuild_snapshots":    "thread_id text, scope text DEFAULT ''::text",
-		"verify":               "thread_id text, scope text DEFAULT ''::text",
-		"repack":               "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval, IN older_than interval DEFAULT NULL::interval",
-		"erase":                "thread_id text, scope text DEFAULT ''::text, reason text DEFAULT NULL::text",
-		"allow":                "thread_id text, scope text DEFAULT ''::text",
-		"append_many":          "thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], scopes text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], wait boolean DEFAULT true, durable boolean DEFAULT true",
-		"poll":                 "thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], scopes text[] DEFAULT NULL::text[], max_batches integer DEFAULT 100",
-		"status":               "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"request_stop":         "thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"keep_alive":           "thread_ids text[], run_ids text[], scopes text[] DEFAULT NULL::text[]",
-		"history":              "thread_id text, types text[] DEFAULT NULL::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, max_rows integer DEFAULT 100, compressed boolean DEFAULT true, run_id text DEFAULT NULL::text, max_bytes integer DEFAULT NULL::integer, max_idle interval DEFAULT NULL::interval, scope text DEFAULT ''::text",
-		"session_messages":     "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
-		"session_runs":         "thread_id text, messages json, run_prefix text DEFAULT 'session-run-'::text",
-		"tool_calls":           "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text",
-		"activities":           "thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"save_session_state":   "thread_id text, key text, document json, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text",
-		"load_session_state":   "thread_id text, key text, run_id text DEFAULT NULL::text, version bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text",
-		"remove_session_state": "thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text",
-		"session_states":       "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"session_versions":     "thread_id text, key text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"load_session":         "thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"save_session":         "session json, scope text DEFAULT ''::text",
-		"load_sessions":        "thread_ids text[], run_ids text[] DEFAULT NULL::text[], scope text DEFAULT ''::text",
-		"save_sessions":        "sessions json, scope text DEFAULT ''::text",
-		"save_checkpoint":      "thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text",
-		"load_checkpoint":      "thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text",
-		"checkpoints":          "thread_id text, namespace text DEFAULT NULL::text, scope text DEFAULT ''::text",
-		"checkpoint_lineage":   "thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text",
-		"reap":                 "IN max_runs integer DEFAULT NULL::integer, IN max_time interval DEFAULT NULL::interval",
-	} {
-		var got string
-		err := pool.QueryRow(context.Background(), `
-			select pg_get_function_arguments(oid) from pg_proc
-			where pronamespace = 'agui'::regnamespace and proname = $1`, name).Scan(&got)
-		if err != nil {
-			t.Errorf("agui.%s: %v", name, err)
-		} else if got != signature {
-			t.Errorf("agui.%s(%s), want (%s)", name, got, signature)
+	lines := list(t, testdb.Pool(t), surfaceQuery)
+	got := strings.Join(lines, "\n") + "\n"
+	if *updateSurface {
+		if err := os.WriteFile(surfaceFile, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(surfaceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := strings.Split(strings.TrimSpace(string(golden)), "\n")
+	for _, line := range lines {
+		if !slices.Contains(wanted, line) {
+			t.Errorf("not in %s: %s", surfaceFile, line)
+		}
+	}
+	for _, line := range wanted {
+		if !slices.Contains(lines, line) {
+			t.Errorf("only in %s: %s", surfaceFile, line)
+		}
+	}
+	if t.Failed() {
+		t.Log("where this is meant: go test ./test -run SQLSurface -update-surface")
+	}
+}
+
+// list gives the only column of a query.
+func list(t *testing.T, pool *pgxpool.Pool, query string) []string {
+	t.Helper()
+	rows, err := pool.Query(context.Background(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// README's table of the SQL surface names every public function and view, and nothing that is not there.
+func TestReadmeListsTheSQLSurface(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(readme), "## Use it from SQL")
+	table, _, ended := strings.Cut(table, "\n## ")
+	if !found || !ended {
+		t.Fatal("README.md has no section \"Use it from SQL\"")
+	}
+	named := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`(?:call )?(?:agui\\.)?([a-z_]+)(?:\\(\\))?`").FindAllStringSubmatch(line, -1) {
+			named[match[1]] = true
+		}
+	}
+	exists := map[string]bool{}
+	for _, line := range list(t, testdb.Pool(t), surfaceQuery) {
+		kind, rest, _ := strings.Cut(line, " ")
+		name, _, _ := strings.Cut(rest, "(")
+		exists[name] = true
+		if kind != "type" && kind != "table" && kind != "domain" && !named[name] {
+			t.Errorf("README's table of the SQL surface lacks the %s agui.%s", kind, name)
+		}
+	}
+	for name := range named {
+		if !exists[name] {
+			t.Errorf("README's table of the SQL surface names agui.%s, which does not exist", name)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 -- name: Erase :one
 select (erasure).scope::text as scope, (erasure).thread_id::text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
-from agui.erase(@thread_id::text, @scope::text, sqlc.narg(reason)::text) as erasure;
+from agui.erase(@thread_id::text, sqlc.narg(reason)::text, @scope::text) as erasure;
 
 -- name: Allow :one
 select agui.lift_erasure(@thread_id::text, @scope::text)::boolean as was_refused;

@@ -622,7 +622,7 @@ comment on function agui.save_checkpoint(text, text, json, text, text, text) is
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
 
 -- sql/api/erase/erase.sql
-create or replace function agui.erase(thread_id text, scope text default '', reason text default null)
+create or replace function agui.erase(thread_id text, reason text default null, scope text default '')
 returns agui.erasure
 language plpgsql
 volatile
@@ -650,10 +650,10 @@ revoke execute on function agui.erase(text, text, text) from public;
 -- sql/api/erase/erase_older.sql
 create or replace procedure agui.erase_older(
     older_than  interval,
-    scope       text default null,
     reason      text default null,
     max_threads int default null,
-    max_time    interval default null
+    max_time    interval default null,
+    scope       text default null
 )
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
@@ -684,11 +684,11 @@ begin
 end
 $$;
 
-comment on procedure agui.erase_older(interval, text, text, int, interval) is
+comment on procedure agui.erase_older(interval, text, int, interval, text) is
     'Erases (agui.erase) the threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
     'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
 
-revoke execute on procedure agui.erase_older(interval, text, text, int, interval) from public;
+revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;
 
 -- sql/api/erase/lift_erasure.sql
 create or replace function agui.lift_erasure(thread_id text, scope text default '')

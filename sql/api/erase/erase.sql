@@ -1,4 +1,4 @@
-create or replace function agui.erase(thread_id text, scope text default '', reason text default null)
+create or replace function agui.erase(thread_id text, reason text default null, scope text default '')
 returns agui.erasure
 language plpgsql
 volatile
