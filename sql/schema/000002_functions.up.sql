@@ -634,7 +634,8 @@ begin
     if erasure.thread_key is null then
         raise exception using
             errcode = 'UI001',
-            message = format('thread "%s" does not exist', thread_id);
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'Is it in another scope?';
     end if;
     return erasure;
 end
@@ -653,7 +654,7 @@ create or replace procedure agui.erase_older(
     reason      text default null,
     max_threads int default null,
     max_time    interval default null,
-    scope       text default null
+    scope       text default ''
 )
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
@@ -685,7 +686,7 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
     'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;
