@@ -154,6 +154,7 @@ const Poll = `-- name: Poll :many
 select
     (news).thread_no::int as thread_no,
     coalesce((news).run_id, '')::text as run_id,
+    coalesce((news).status, '')::text as status,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
     coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
@@ -182,6 +183,7 @@ type PollParams struct {
 type PollRow struct {
 	ThreadNo   int32
 	RunID      string
+	Status     string
 	FirstSeq   int64
 	N          int32
 	RecordedAt time.Time
@@ -208,6 +210,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		if err := rows.Scan(
 			&i.ThreadNo,
 			&i.RunID,
+			&i.Status,
 			&i.FirstSeq,
 			&i.N,
 			&i.RecordedAt,

@@ -35,6 +35,7 @@ from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @scopes::text[]) as 
 select
     (news).thread_no::int as thread_no,
     coalesce((news).run_id, '')::text as run_id,
+    coalesce((news).status, '')::text as status,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
     coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,

@@ -2007,6 +2007,7 @@ revoke execute on function agui.keep_alive(text[], text[], text[]) from public;
 create type agui.poll_row as (
     thread_no   int,
     run_id      text,
+    status      text,
     first_seq   bigint,
     n           int,
     recorded_at timestamptz,
@@ -2017,7 +2018,7 @@ create type agui.poll_row as (
 
 comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
-    'says which of the threads asked for it is, from 1. recorded_at is when the last of the events was appended; earlier_us, where not null, '
+    'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
     'UI017 the log was rewound, UI014 the thread was erased.';
 
@@ -2077,7 +2078,8 @@ begin
     )
     select
         asked.thread_no,
-        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        run.run_id,
+        run.status,
         batch.first_seq + seen.n,
         batch.n - seen.n,
         batch.recorded_at,
@@ -2103,13 +2105,19 @@ begin
         order by batch.first_seq
         limit max_batches
     ) as batch
+    left join lateral (
+        select run.run_id, run.status
+        from agui.run as run
+        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        offset 0
+    ) as run on true
     cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
     where asked.problem is null
     union all
-    select asked.thread_no, null, null, null, null, null, null, asked.problem
+    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
     from asked
     where asked.problem is not null
-    order by 1, 3;
+    order by 1, 4;
 end
 $$;
 
@@ -9141,11 +9149,6 @@ begin
     -- A RUN_STARTED that is still to come would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
-    -- Its writer may have appended something behind the end meanwhile: then it is to be processed once more, from this snapshot on.
-    update agui.run as compacted
-    set n = size.n, log_bytes = size.log_bytes
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
-
     if is_kept then
         fold := agui_internal.write_snapshot(thread_key, run_no, fold);
         old_tip := agui_internal.previous_tip(thread_key, run_no);
@@ -9157,11 +9160,17 @@ begin
         result.log_bytes := 0;
     else
         perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
-        if start_no = run_no then
-            return null;  -- with the messages that the fold points to
-        end if;
     end if;
 
+    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
+    -- processed once more, from this snapshot on.
+    update agui.run as compacted
+    set n = size.n, log_bytes = size.log_bytes
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
+
+    if start_no = run_no and not is_kept then
+        return null;  -- the messages that the fold points to have gone
+    end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
     result.ended_at := run.ended_at;
