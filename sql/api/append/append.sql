@@ -181,6 +181,7 @@ begin
                 new_stamp,
                 case when call.ended_by is not null then new_stamp end
             );
+            perform agui_internal.note_run_begun(key, new_stamp, new_events);
         elsif call.ended_by is not null then
             update agui.run as run
             set status = agui_internal.status_after(call.ended_by),
@@ -189,6 +190,7 @@ begin
                 n = null,          -- a RUN_ERROR that follows RUN_FINISHED
                 log_bytes = null   -- is compaction's to look at, too
             where run.thread_key = key and run.run_no = log_end.run_no;
+            perform agui_internal.note_activity(key, new_stamp);
         end if;
         return log_end.last_seq + new_n;
     end loop;

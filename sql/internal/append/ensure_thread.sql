@@ -1,5 +1,5 @@
 create or replace function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text)
-returns void
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -15,7 +15,7 @@ begin
         values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id)
         on conflict do nothing;
         if found then
-            return;
+            return true;
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
@@ -24,10 +24,12 @@ begin
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
             hint = 'Two ids with the same 128-bit hash: choose another thread id.';
     end if;
+    return false;
 end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text) is
-    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Answers whether it made the row.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text) from public;
