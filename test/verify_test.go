@@ -613,9 +613,9 @@ var faults = []struct {
 	{
 		name: "saved as it should be",
 		plant: `
-			select agui.save_session_state('saved as it should be', 'k', '1', run_id), agui.save_checkpoint('saved as it should be', run_id, '{}')
+			select agui.save_session_state('saved as it should be', 'k', '1', run_id, overwrite => true), agui.save_checkpoint('saved as it should be', run_id, '{}')
 			from agui.run where thread_key = KEY order by run_no;
-			select agui.remove_session_state('saved as it should be', 'k', 'd')`,
+			select agui.remove_session_state('saved as it should be', 'k', 'd', overwrite => true)`,
 	},
 	{
 		name: "saved in no thread",
@@ -1117,17 +1117,18 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		threads  int
 		problems int
 	}{
-		"a scope":                       {jobs.VerifyOptions{}, 3, 0},
-		"another scope and its orphans": {jobs.VerifyOptions{Scope: "mine"}, 3, 1},
-		"an unknown scope":              {jobs.VerifyOptions{Scope: "whose"}, 0, 0},
-		"all scopes":                    {jobs.VerifyOptions{AllScopes: true, Workers: 2}, 6, 1},
-		"given threads":                 {jobs.VerifyOptions{Scope: "mine", Threads: []string{"b", "orphan"}}, 2, 1},
+		"a scope":                       {jobs.VerifyOptions{Scope: new("")}, 3, 0},
+		"another scope and its orphans": {jobs.VerifyOptions{Scope: new("mine")}, 3, 1},
+		"an unknown scope":              {jobs.VerifyOptions{Scope: new("whose")}, 0, 0},
+		"all scopes":                    {jobs.VerifyOptions{Workers: 2}, 6, 1},
+		"a thread, of no scope":         {jobs.VerifyOptions{Threads: []string{"a"}}, 1, 0},
+		"given threads":                 {jobs.VerifyOptions{Scope: new("mine"), Threads: []string{"b", "orphan"}}, 2, 1},
 		"a sample":                      {jobs.VerifyOptions{SampleThreads: 2}, 2, 0},
-		"a larger sample than there is": {jobs.VerifyOptions{SampleThreads: 20, AllScopes: true}, 5, 0},
-		"a share, all of it":            {jobs.VerifyOptions{SampleShare: 1}, 3, 0},
+		"a larger sample than there is": {jobs.VerifyOptions{SampleThreads: 20}, 5, 0},
+		"a share, all of it":            {jobs.VerifyOptions{SampleShare: 1}, 5, 0},
 		"a tiny share":                  {jobs.VerifyOptions{SampleShare: 1e-12}, 0, 0},
-		"those with news":               {jobs.VerifyOptions{Since: yesterday}, 2, 0},
-		"a sample of those with news":   {jobs.VerifyOptions{Since: yesterday, SampleThreads: 9}, 2, 0},
+		"those with news":               {jobs.VerifyOptions{Since: yesterday, Scope: new("")}, 2, 0},
+		"a sample of those with news":   {jobs.VerifyOptions{Since: yesterday, Scope: new(""), SampleThreads: 9}, 2, 0},
 	} {
 		done, err := jobs.Verify(ctx, pool, check.options)
 		if err != nil || done.Threads != check.threads || done.Problems != check.problems {
@@ -1138,7 +1139,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 	if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Since: yesterday}); err != nil || done.Threads != 3 || done.Snapshots != 3 || done.Events != 6 || done.Runs != 3 {
+	if done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Since: yesterday, Scope: new("")}); err != nil || done.Threads != 3 || done.Snapshots != 3 || done.Events != 6 || done.Runs != 3 {
 		t.Errorf("after compaction: %+v, error %v", done, err)
 	}
 	if _, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Threads: []string{"a", "nobody's"}}); !errors.Is(err, pgagui.ErrUnknownThread) {

@@ -32,7 +32,7 @@ begin
     end if;
 
     -- The order in which agui.append takes them: the lock first, then the row.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
+    perform agui_internal.lock_thread(key);
     if create_if_missing then
         perform agui_internal.ensure_writable_thread(thread_id, scope);
     else

@@ -62,7 +62,7 @@ as $$
                 or activity.active_at < agui_internal.active_at(thread)
             )
     )
-    select problem.run_id, problem.text
+    select problem.run_id, problem.text, 'damage'
     from problem
     order by problem.kind, problem.place
 $$;
