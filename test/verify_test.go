@@ -209,7 +209,7 @@ var faults = []struct {
 	},
 	{
 		name:  "run without events",
-		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, now(), now())`,
+		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, '2000-01-01', '2000-01-01')`,
 		want: []string{
 			`e: the run has no events`,
 		},

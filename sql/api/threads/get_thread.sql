@@ -11,7 +11,7 @@ begin
     select shown.* into thread
     from agui.thread_activity as activity
     cross join agui_internal.show_threads(array[activity], scope) as shown
-    where activity.thread_key = agui.thread_key(scope, thread_id);
+    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
     if not found then
         raise exception using
             errcode = 'UI001',
