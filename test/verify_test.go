@@ -38,7 +38,7 @@ var faults = []struct {
 		name:  "thread gone",
 		plant: `delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages`,
+			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages, a place in lists`,
 		},
 	},
 	{
@@ -209,7 +209,7 @@ var faults = []struct {
 	},
 	{
 		name:  "run without events",
-		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, now(), now())`,
+		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, '2000-01-01', '2000-01-01')`,
 		want: []string{
 			`e: the run has no events`,
 		},
@@ -649,6 +649,27 @@ var faults = []struct {
 		},
 	},
 	{
+		name:  "missing in lists",
+		plant: `delete from agui.thread_activity where thread_key = KEY`,
+		want: []string{
+			`the thread is missing in lists: it has no row in agui.thread_activity`,
+		},
+	},
+	{
+		name:  "behind in lists",
+		plant: `update agui.thread_activity set active_at = '2000-01-02 03:04:05+00' where thread_key = KEY`,
+		want: []string{
+			`in lists the thread was last active at 2000-01-02 03:04:05+00, a run of it began or ended later`,
+		},
+	},
+	{
+		name:  "in the lists of another scope",
+		plant: `update agui.thread_activity set scope_key = 7 where thread_key = KEY`,
+		want: []string{
+			`the thread is in the lists of another scope`,
+		},
+	},
+	{
 		name: "saved as it should be",
 		plant: `
 			select agui.save_session_state('saved as it should be', 'k', '1', run_id, overwrite => true), agui.save_checkpoint('saved as it should be', run_id, '{}')
@@ -665,7 +686,7 @@ var faults = []struct {
 			delete from agui.run where thread_key = KEY;
 			delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints`,
+			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints, a place in lists`,
 		},
 	},
 	{
@@ -720,6 +741,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.batch disable trigger user;
 		alter table agui.snapshot drop constraint snapshot_thread_key_run_no_fkey;
 		alter table agui.message drop constraint message_thread_key_fkey;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.session_key drop constraint session_key_thread_key_fkey;
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
 		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
@@ -930,6 +952,12 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 		if got := strings.Replace(restored, fault.name, "nothing", 1); got != healthy &&
 			fault.name != "event changed" && fault.name != "parent given, and another named" {
 			t.Errorf("%s: restores as\n%s\nwant\n%s", fault.name, got, healthy)
+		}
+		listed := digest(`select coalesce((thread).runs || ' runs, ' || (thread).branches || ' branches, active when ' || (thread).status, '-')
+			from agui.threads(max_rows => 1000) as thread join agui.run on run.thread_key = '` + key + `' and run.run_no = 4
+			where thread.thread_id = '` + fault.name + `' and thread.active_at = run.ended_at`)
+		if listed != "4 runs, 2 branches, active when finished" {
+			t.Errorf("%s: is listed with %s", fault.name, listed)
 		}
 	}
 	if repaired < 15 {
@@ -1148,6 +1176,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		from (values ('a', ''), ('b', ''), ('c', ''), ('a', 'mine'), ('b', 'mine')) as thread (thread_id, scope);
 		select agui.append('orphan', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'mine');
 		alter table agui.thread disable trigger user;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.run drop constraint run_thread_key_fkey;
 		delete from agui.thread where thread_id = 'orphan';
 		alter table agui.batch disable trigger user;

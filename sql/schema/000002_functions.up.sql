@@ -2920,6 +2920,148 @@ comment on function agui.replay(text, text, text, text) is
 
 revoke execute on function agui.replay(text, text, text, text) from public;
 
+-- sql/api/types/thread_row.sql
+create type agui.thread_row as (
+    thread_id   text,
+    title       text,
+    agent       text,
+    metadata    jsonb,
+    archived    boolean,
+    created_at  timestamptz,
+    active_at   timestamptz,
+    head_run_id text,
+    status      text,
+    is_stale    boolean,
+    runs        int,
+    branches    int,
+    cursor      text
+);
+
+comment on type agui.thread_row is
+    'A thread in a list: its title (the one that was set, else the beginning of the first user message, else null), agent (null: not set) and '
+    'metadata; whether it is archived; when it was made, and when a run of it last began or ended; the head, its status, and whether it is in '
+    'progress without a sign of life within the lease (null, null and false while there are no runs); the number of runs and of branches; and the '
+    'place of the thread in lists, from which agui.threads goes on.';
+
+-- sql/api/threads/get_thread.sql
+create or replace function agui.get_thread(thread_id text, scope text default '')
+returns agui.thread_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread agui.thread_row;
+begin
+    select shown.* into thread
+    from agui.thread_activity as activity
+    cross join agui_internal.show_threads(array[activity], scope) as shown
+    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    if not found then
+        raise exception using
+            errcode = 'UI001',
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'Is it in another scope?';
+    end if;
+    return thread;
+end
+$$;
+
+comment on function agui.get_thread(text, text) is
+    'A thread as agui.threads shows it. UI001: unknown thread.';
+
+revoke execute on function agui.get_thread(text, text) from public;
+
+-- sql/api/threads/set_thread.sql
+create or replace function agui.set_thread(
+    thread_id text,
+    title     text default null,
+    agent     text default null,
+    archived  boolean default null,
+    metadata  jsonb default null,
+    create_if_missing boolean default false,
+    scope     text default ''
+)
+returns agui.thread_row
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_text_bytes     constant int := 1024;
+    max_metadata_bytes constant int := 64 * 1024;
+    subject constant text := format('thread "%s"', left(thread_id, 200));
+    key     constant uuid := agui.thread_key(scope, thread_id);
+    shown   agui.thread_activity;
+    thread  agui.thread_row;
+begin
+    if greatest(octet_length(title), octet_length(agent)) > max_text_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: title and agent may be %s bytes long at most', subject, to_char(max_text_bytes, 'FM9,999'));
+    end if;
+    if jsonb_typeof(metadata) <> 'object' then
+        raise exception using
+            errcode = '22023',
+            message = format('%s: metadata must be a JSON object, not %s', subject, jsonb_typeof(metadata));
+    end if;
+
+    -- The order in which agui.append takes them: the lock first, then the row.
+    perform agui_internal.lock_thread(key);
+    if create_if_missing then
+        perform agui_internal.ensure_writable_thread(thread_id, scope);
+    else
+        perform from agui.thread as known where known.thread_key = key;
+        if not found then
+            raise exception using
+                errcode = 'UI001',
+                message = format('%s is unknown%s', subject, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+                hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
+        end if;
+    end if;
+
+    -- Where it is missing, which is damage, that is put right.
+    perform from agui.thread_activity as activity where activity.thread_key = key;
+    if not found then
+        perform agui_internal.rebuild_activity(key);
+    end if;
+
+    update agui.thread_activity as activity
+    set title = case when set_thread.title is null then activity.title else nullif(set_thread.title, '') end,
+        agent = case when set_thread.agent is null then activity.agent else nullif(set_thread.agent, '') end,
+        archived = coalesce(set_thread.archived, activity.archived),
+        metadata = case
+            when set_thread.metadata is null then activity.metadata
+            else (
+                select coalesce(jsonb_object_agg(member.key, member.value), '{}')
+                from jsonb_each(activity.metadata || set_thread.metadata) as member (key, value)
+                where set_thread.metadata -> member.key is distinct from 'null'
+            )
+        end
+    where activity.thread_key = key
+    returning activity.* into shown;
+    if octet_length(shown.metadata::text) > max_metadata_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: its metadata would take %s bytes, more than the %s that it may take', subject, octet_length(shown.metadata::text), max_metadata_bytes);
+    end if;
+
+    select * into thread from agui_internal.show_threads(array[shown], scope);
+    return thread;
+end
+$$;
+
+comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and metadata, a JSON object that is merged '
+    'into the one that is kept: member by member, the last write wins, never deep, and null removes a member. A null argument leaves things '
+    'as they are. It is no activity: the thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
+    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
+    'Errors: UI001 unknown thread; UI011 title or agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; '
+    '22023 metadata is no object; and with create_if_missing UI008 no thread id or scope.';
+
+revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
+
 -- sql/api/threads/thread_key.sql
 create or replace function agui.thread_key(scope text, thread_id text)
 returns uuid
@@ -2940,6 +3082,204 @@ comment on function agui.thread_key(text, text) is
     'agui.append checks that two threads never share one.';
 
 revoke execute on function agui.thread_key(text, text) from public;
+
+-- sql/api/types/thread_page_row.sql
+create type agui.thread_page_row as (
+    threads     agui.thread_row[],
+    next_cursor text
+);
+
+comment on type agui.thread_page_row is
+    'A page of threads, newest activity first, and the cursor that the next page is asked for with. next_cursor is null where the list ends; '
+    'a page that is short, or empty, is the last one only then.';
+
+-- sql/api/threads/thread_page.sql
+create or replace function agui.thread_page(
+    agent    text default null,
+    archived boolean default false,
+    title    text default null,
+    since    timestamptz default null,
+    status   text default null,
+    metadata jsonb default null,
+    max_rows int default 50,
+    cursor   text default null,
+    scope    text default ''
+)
+returns agui.thread_page_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+-- The index has the order of the list. A plan that sorts all threads of the scope is never the better one for a page, whatever the planner
+-- expects of a limit that it does not know; nor is compiling the plan.
+set plan_cache_mode = force_generic_plan
+set enable_sort = off
+set jit = off
+as $$
+declare
+    most_rows   constant int := 1000;
+    most_looked constant int := 10000;
+    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others are not.
+    is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
+    -- The threads of a scope have keys that begin with its own.
+    scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
+    least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
+    most_us     constant bigint := 253402300799999999;
+    below_us    bigint;
+    below_at    timestamptz := 'infinity';
+    below_key   uuid := (scope_part || '-ffff-ffffffffffff')::uuid;
+    scope_number constant bigint := agui_internal.scope_key(below_key);
+    looked      int := 0;
+    next        record;
+    last        agui.thread_activity;
+    listed      agui.thread_activity[] := '{}';
+    page        agui.thread_page_row;
+begin
+    if scope is null then
+        raise exception using
+            errcode = '22023',
+            message = 'a list of threads needs a scope that is not null';
+    end if;
+    if max_rows is null or max_rows not between 1 and most_rows then
+        raise exception using
+            errcode = 'UI011',
+            message = format('a list of threads: max_rows must be between 1 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            hint = 'Ask for the threads behind a page with its next_cursor.';
+    end if;
+    if status not in ('running', 'stale', 'finished', 'failed') then
+        raise exception using
+            errcode = '22023',
+            message = format('a list of threads: there is no status "%s"', status),
+            hint = 'A thread has the status of its head: running (stale: without a sign of life), finished or failed.';
+    end if;
+    if cursor ~ '^[0-9a-f]{32}$' then
+        below_us := ('x' || left(cursor, 16))::bit(64)::bigint;
+    end if;
+    if cursor is not null and (below_us is null or below_us not between least_us and most_us) then
+        raise exception using
+            errcode = '22023',
+            message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
+            hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+    end if;
+    if cursor is not null then
+        below_at := timestamptz 'epoch' + below_us * interval '1 microsecond';
+        below_key := (scope_part || '-' || substr(cursor, 17, 4) || '-' || substr(cursor, 21))::uuid;
+    end if;
+
+    for next in
+        select
+            candidate.activity,
+            (nullif(thread_page.agent, '') is null or (candidate.activity).agent = thread_page.agent)
+                and (
+                    nullif(thread_page.title, '') is null
+                    or strpos(lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)) > 0
+                )
+                and (thread_page.metadata is null or (candidate.activity).metadata @> thread_page.metadata)
+                and (
+                    thread_page.status is null
+                    or exists (
+                        select
+                        from (
+                            select run
+                            from agui.run as run
+                            where run.thread_key = candidate.thread_key
+                            order by run.run_no desc
+                            limit 1
+                        ) as head
+                        where case thread_page.status
+                            when 'stale' then agui_internal.is_stale(head.run)
+                            else (head.run).status = thread_page.status
+                        end
+                    )
+                ) as is_listed
+        from (
+            -- The archived ones and the others: each is a range of the index. A condition on the argument alone skips a range.
+            (
+                select activity, activity.active_at, activity.thread_key
+                from agui.thread_activity as activity
+                where activity.scope_key = scope_number
+                    and not activity.archived
+                    and thread_page.archived is not true
+                    and activity.active_at >= coalesce(thread_page.since, '-infinity')
+                    and (activity.active_at, activity.thread_key) < (below_at, below_key)
+                order by activity.active_at desc, activity.thread_key desc
+            )
+            union all
+            (
+                select activity, activity.active_at, activity.thread_key
+                from agui.thread_activity as activity
+                where activity.scope_key = scope_number
+                    and activity.archived
+                    and thread_page.archived is not false
+                    and activity.active_at >= coalesce(thread_page.since, '-infinity')
+                    and (activity.active_at, activity.thread_key) < (below_at, below_key)
+                order by activity.active_at desc, activity.thread_key desc
+            )
+        ) as candidate
+        order by candidate.active_at desc, candidate.thread_key desc
+        -- One more, to know whether there are more.
+        limit case when is_filtered then most_looked else max_rows end + 1
+    loop
+        if cardinality(listed) = max_rows or looked = most_looked then
+            page.next_cursor := agui_internal.thread_cursor(last.active_at, last.thread_key);
+            exit;
+        end if;
+        looked := looked + 1;
+        last := next.activity;
+        if next.is_listed then
+            listed := listed || last;
+        end if;
+    end loop;
+
+    page.threads := array(select thread from agui_internal.show_threads(listed, scope) as thread);
+    return page;
+end
+$$;
+
+comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the place that cursor names, '
+    'the next_cursor of the page before. agent: of that agent. archived: only those that are, or are not (null: both). '
+    'title: with this text in the title, in upper or lower case. since: active then or later. status: whose head is running, stale '
+    '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
+    'A page reads the threads that it shows, and the runs of each to count branches. With agent, title, status or metadata it looks at '
+    '10,000 threads at most: it may be short or empty, and has a next_cursor all the same where there are more. '
+    'A thread that becomes active moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one moment, read the pages in a '
+    'REPEATABLE READ transaction. Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+
+revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
+
+-- sql/api/threads/threads.sql
+create or replace function agui.threads(
+    agent    text default null,
+    archived boolean default false,
+    title    text default null,
+    since    timestamptz default null,
+    status   text default null,
+    metadata jsonb default null,
+    max_rows int default 50,
+    cursor   text default null,
+    scope    text default ''
+)
+returns setof agui.thread_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.*
+    from agui.thread_page(
+        threads.agent, threads.archived, threads.title, threads.since, threads.status, threads.metadata,
+        threads.max_rows, threads.cursor, threads.scope
+    ) as page
+    cross join unnest(page.threads) as thread
+$$;
+
+comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. Where a filter may have made '
+    'a page short, only agui.thread_page says whether there are more. Errors: those of agui.thread_page.';
+
+revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
 -- sql/api/types/branch.sql
 create type agui.branch as (
@@ -3252,6 +3592,7 @@ begin
         if run_no is not null then
             begin
                 carried := agui_internal.compact_run(key, run_no, carried);
+                perform agui_internal.fill_title(key);
                 runs := runs + 1;
             exception
                 when others then
@@ -3335,6 +3676,7 @@ begin
             where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
             if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
                 perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
+                perform agui_internal.fill_title(latest.thread_key);
             end if;
         end if;
         commit;
@@ -3510,13 +3852,15 @@ begin
         carried := agui_internal.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    perform agui_internal.rebuild_activity(key);
+    perform agui_internal.fill_title(key);
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
 end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as it is; answers how many '
-    'snapshots it has now. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
+    'snapshots it has now. Puts right the place of the thread in lists, too. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -4057,6 +4401,9 @@ begin
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
             end if;
+            perform agui_internal.note_run_begun(
+                key, case when call.ended_by is null then stored.began_at else stored.ended_at end, new_events, input
+            );
         elsif call.ended_by is not null or log_end.status <> 'running' then
             update agui.run as run
             set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
@@ -4067,6 +4414,7 @@ begin
                 log_bytes = null,
                 repacked_at = null
             where run.thread_key = key and run.run_no = log_end.run_no;
+            perform agui_internal.note_activity(key, stored.ended_at);
         elsif imported then
             update agui.run as run
             set seen_at = clock_timestamp()
@@ -4118,7 +4466,7 @@ create or replace function agui_internal.ensure_thread(
     thread_id  text,
     created_at timestamptz default clock_timestamp()
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -4134,7 +4482,7 @@ begin
         values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
         if found then
-            return;
+            return true;
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
@@ -4143,11 +4491,13 @@ begin
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
             hint = 'Two ids with the same 128-bit hash: choose another thread id.';
     end if;
+    return false;
 end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Answers whether it made the row.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;
 
@@ -5119,7 +5469,7 @@ returns timestamptz
 language sql
 stable
 parallel safe
-return greatest(
+return coalesce(greatest(
     (
         select batch.recorded_at
         from agui.batch as batch
@@ -5139,10 +5489,15 @@ return greatest(
         order by checkpoint.checkpoint_no desc
         limit 1
     )
-);
+), (
+    select thread.created_at
+    from agui.thread as thread
+    where thread.thread_key = last_activity_at.thread_key
+));
 
 comment on function agui_internal.last_activity_at(uuid) is
-    'When something was appended to a thread, or session state or a checkpoint saved in it, last; null: never.';
+    'When something was appended to a thread, or session state or a checkpoint saved in it, last; else when the '
+    'thread was made. Null: there is no such thread.';
 
 revoke execute on function agui_internal.last_activity_at(uuid) from public;
 
@@ -8268,6 +8623,7 @@ begin
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
     where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
+    perform agui_internal.note_activity(thread_key, stamp);
     return log_end.last_seq + closing_n;
 end
 $$;
@@ -8631,14 +8987,16 @@ begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'session state and checkpoints need a thread id that is not empty, and a scope that is not null';
+            message = 'a thread needs an id that is not empty, and a scope that is not null';
     end if;
     if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
             message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
     end if;
-    perform agui_internal.ensure_thread(key, scope, thread_id);
+    if agui_internal.ensure_thread(key, scope, thread_id) then
+        perform agui_internal.rebuild_activity(key);
+    end if;
     -- After that, for from now on nobody can erase it.
     perform agui_internal.refuse_erased(key, format('thread "%s"', thread_id));
     return key;
@@ -8646,7 +9004,7 @@ end
 $$;
 
 comment on function agui_internal.ensure_writable_thread(text, text) is
-    'The key of a thread that session state or a checkpoint is saved in: makes its row unless there is one, and keeps it from being erased until the transaction '
+    'The key of a thread that something is saved in beside its log: makes its row, with its place in lists, unless there is one, and keeps it from being erased until the transaction '
     'ends. UI008: no id, UI011: ids too long, UI014: the thread was erased.';
 
 revoke execute on function agui_internal.ensure_writable_thread(text, text) from public;
@@ -10426,6 +10784,341 @@ comment on function agui_internal.fold_given(agui_internal.fold, text) is
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
+-- sql/internal/threads/active_at.sql
+create or replace function agui_internal.active_at(thread agui.thread)
+returns timestamptz
+language sql
+stable
+parallel safe
+return coalesce(
+    (
+        select greatest(max(run.started_at), max(run.ended_at))
+        from agui.run as run
+        where run.thread_key = thread.thread_key
+    ),
+    thread.created_at
+);
+
+comment on function agui_internal.active_at(agui.thread) is
+    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; without runs, when the thread was made.';
+
+revoke execute on function agui_internal.active_at(agui.thread) from public;
+
+-- sql/internal/threads/fill_title.sql
+create or replace function agui_internal.fill_title(thread_key uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_messages constant int := 100;
+    body    json;
+    derived text;
+begin
+    perform
+    from agui.thread_activity as activity
+    where activity.thread_key = fill_title.thread_key and activity.derived_title is null;
+    if not found then
+        return;
+    end if;
+
+    for body in
+        select message.body
+        from (
+            select stored.body, stored.role
+            from agui.message as stored
+            where stored.thread_key = fill_title.thread_key
+            order by stored.message_no
+            limit max_messages
+        ) as message
+        where message.role = 'user' or message.role is null
+    loop
+        derived := agui_internal.title_of_message(agui_internal.json_guarded(body));
+        exit when derived is not null;
+    end loop;
+    if derived is null then
+        return;
+    end if;
+
+    -- A run that begins or ends wants this row: nobody waits for the other.
+    update agui.thread_activity as activity
+    set derived_title = derived
+    where activity.thread_key = (
+        select untitled.thread_key
+        from agui.thread_activity as untitled
+        where untitled.thread_key = fill_title.thread_key and untitled.derived_title is null
+        for no key update skip locked
+    );
+end
+$$;
+
+comment on function agui_internal.fill_title(uuid) is
+    'Gives a thread without a title that of its first user message, looked for in the first 100 message versions that its snapshots hold. '
+    'For compactors, as the last statement before they commit: appends to the thread wait for what it locks.';
+
+revoke execute on function agui_internal.fill_title(uuid) from public;
+
+-- sql/internal/threads/is_stale.sql
+create or replace function agui_internal.is_stale(run agui.run)
+returns boolean
+language sql
+stable
+parallel safe
+return run.status = 'running' and agui_internal.last_seen_at(run) < clock_timestamp() - agui_internal.lease();
+
+comment on function agui_internal.is_stale(agui.run) is
+    'Whether a run is in progress, but its writer gave no sign of life within the lease.';
+
+revoke execute on function agui_internal.is_stale(agui.run) from public;
+
+-- sql/internal/threads/note_activity.sql
+create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.thread_activity as activity
+    set active_at = note_activity.active_at
+    where activity.thread_key = note_activity.thread_key;
+end
+$$;
+
+comment on function agui_internal.note_activity(uuid, timestamptz) is
+    'Moves a thread to its place in lists when a run of it has ended. The caller holds the thread''s lock.';
+
+revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
+
+-- sql/internal/threads/note_run_begun.sql
+create or replace function agui_internal.note_run_begun(
+    thread_key uuid,
+    active_at  timestamptz,
+    events     json,
+    input      json default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_titled boolean;  -- null: the thread has no row yet
+    derived   text;
+begin
+    update agui.thread_activity as activity
+    set active_at = note_run_begun.active_at
+    where activity.thread_key = note_run_begun.thread_key
+    returning activity.derived_title is not null into is_titled;
+    if is_titled then
+        return;
+    end if;
+
+    -- Only now does it pay to look into the input.
+    derived := agui_internal.title_of_input(events, input);
+    if is_titled is null or derived is not null then
+        insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
+        values (
+            note_run_begun.thread_key, agui_internal.scope_key(note_run_begun.thread_key),
+            note_run_begun.active_at, derived
+        )
+        on conflict on constraint thread_activity_pkey do update
+        set active_at = excluded.active_at,
+            derived_title = excluded.derived_title;
+    end if;
+end
+$$;
+
+comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
+    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, and the input that came beside them. '
+    'Takes the thread''s title from the input while it has none. The caller holds the thread''s lock, and has made its row.';
+
+revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;
+
+-- sql/internal/threads/rebuild_activity.sql
+create or replace function agui_internal.rebuild_activity(thread_key uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into agui.thread_activity (thread_key, scope_key, active_at)
+    select thread.thread_key, agui_internal.scope_key(thread.thread_key), agui_internal.active_at(thread)
+    from agui.thread as thread
+    where thread.thread_key = rebuild_activity.thread_key
+    on conflict on constraint thread_activity_pkey do update
+    set scope_key = excluded.scope_key,
+        active_at = excluded.active_at
+$$;
+
+comment on function agui_internal.rebuild_activity(uuid) is
+    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; what agui.set_thread set stays.';
+
+revoke execute on function agui_internal.rebuild_activity(uuid) from public;
+
+-- sql/internal/threads/scope_key.sql
+create or replace function agui_internal.scope_key(thread_key uuid)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+return ('x' || left(replace(thread_key::text, '-', ''), 16))::bit(64)::bigint;
+
+comment on function agui_internal.scope_key(uuid) is
+    'The first 64 bits of a thread key as a number: the hash of its scope, by which agui.thread_activity is indexed.';
+
+revoke execute on function agui_internal.scope_key(uuid) from public;
+
+-- sql/internal/threads/show_threads.sql
+create or replace function agui_internal.show_threads(activities agui.thread_activity[], scope text)
+returns setof agui.thread_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for each thread, whatever the planner expects.
+    return query
+    select
+        thread.thread_id,
+        coalesce(activity.title, activity.derived_title),
+        activity.agent,
+        activity.metadata,
+        activity.archived,
+        thread.created_at,
+        activity.active_at,
+        (head.run).run_id,
+        (head.run).status,
+        case (head.run).status when 'running' then agui_internal.is_stale(head.run) else false end,
+        coalesce((head.run).run_no, 0),
+        tree.leaves,
+        agui_internal.thread_cursor(activity.active_at, activity.thread_key)
+    from unnest(show_threads.activities) as activity
+    cross join lateral (
+        -- Two scopes may hash to one scope_key.
+        select stored.*
+        from agui.thread as stored
+        where stored.thread_key = activity.thread_key and stored.scope = show_threads.scope
+        offset 0
+    ) as thread
+    left join lateral (
+        select stored as run
+        from agui.run as stored
+        where stored.thread_key = activity.thread_key
+        order by stored.run_no desc
+        limit 1
+    ) as head on true
+    cross join lateral (
+        select (count(*) - count(distinct run.parent_no))::int as leaves
+        from agui.run as run
+        where run.thread_key = activity.thread_key
+    ) as tree;
+end
+$$;
+
+comment on function agui_internal.show_threads(agui.thread_activity[], text) is
+    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; threads of another scope are left out. '
+    'It reads the runs of each, to count branches.';
+
+revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;
+
+-- sql/internal/threads/thread_cursor.sql
+create or replace function agui_internal.thread_cursor(active_at timestamptz, thread_key uuid)
+returns text
+language sql
+stable  -- as extract is; so it is inlined
+parallel safe
+-- The half of the key that is the scope's is left out: the caller of agui.threads names the scope.
+return lpad(to_hex((extract(epoch from active_at) * 1000000)::bigint), 16, '0') || right(replace(thread_key::text, '-', ''), 16);
+
+comment on function agui_internal.thread_cursor(timestamptz, uuid) is
+    'The place of a thread in a list, as the text that agui.threads takes as cursor: microseconds and half of the key, 32 digits.';
+
+revoke execute on function agui_internal.thread_cursor(timestamptz, uuid) from public;
+
+-- sql/internal/threads/title_of_input.sql
+create or replace function agui_internal.title_of_input(events json, input json)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    first_event json;
+    messages    json := agui_internal.json_guarded(input) -> 'messages';
+    message     json;
+    title       text;
+begin
+    -- The input of RUN_STARTED counts before one that came beside the events.
+    if strpos(events::text, '"input"') > 0 then
+        first_event := agui_internal.json_guarded(events) -> 0;
+        if first_event ->> 'type' = 'RUN_STARTED' and json_typeof(first_event -> 'input') = 'object' then
+            messages := first_event -> 'input' -> 'messages';
+        end if;
+    end if;
+    if json_typeof(messages) is distinct from 'array' then
+        return null;
+    end if;
+    for message in
+        select element.value from json_array_elements(messages) as element (value)
+    loop
+        title := agui_internal.title_of_message(message);
+        exit when title is not null;
+    end loop;
+    return title;
+end
+$$;
+
+comment on function agui_internal.title_of_input(json, json) is
+    'The title that the input of a run gives its thread: that of the first user message in it which has text. The input is that of the '
+    'RUN_STARTED with which events begin, else the one given beside them. Null: there is none.';
+
+revoke execute on function agui_internal.title_of_input(json, json) from public;
+
+-- sql/internal/threads/title_of_message.sql
+create or replace function agui_internal.title_of_message(message json)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_length constant int := 200;
+    -- White space may shrink it: more than enough, and not all of a long text.
+    looked_at  constant int := 10 * max_length;
+    content    json := case
+        when json_typeof(message) = 'string' then message
+        when json_typeof(message) = 'object' and message ->> 'role' = 'user' then message -> 'content'
+    end;
+    title      text := case json_typeof(content)
+        when 'string' then left(content #>> '{}', looked_at)
+        when 'array' then (
+            select string_agg(left(part.value ->> 'text', looked_at), ' ' order by part.position)
+            from json_array_elements(content) with ordinality as part (value, position)
+            where json_typeof(part.value) = 'object' and json_typeof(part.value -> 'text') = 'string'
+        )
+    end;
+begin
+    if strpos(title, '\u') > 0 then
+        title := replace(regexp_replace(title, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\');
+    end if;
+    title := btrim(regexp_replace(title, '\s+', ' ', 'g'));
+    return nullif(rtrim(left(title, max_length)), '');
+end
+$$;
+
+comment on function agui_internal.title_of_message(json) is
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what the user says in it, in one line. '
+    'Null where it is not the user''s, or has no text.';
+
+revoke execute on function agui_internal.title_of_message(json) from public;
+
 -- sql/internal/tree/ancestors.sql
 create or replace function agui_internal.ancestors(leaf agui.run)
 returns setof agui.run
@@ -10632,7 +11325,8 @@ begin
             (select message.thread_key from agui.message as message where message.thread_key > next_key order by message.thread_key limit 1),
             (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
             (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
-            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1)
+            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1),
+            (select activity.thread_key from agui.thread_activity as activity where activity.thread_key > next_key order by activity.thread_key limit 1)
         );
         exit when next_key is null or next_key > last_key;
         perform from agui.thread as thread where thread.thread_key = next_key;
@@ -10666,6 +11360,7 @@ as $$
         or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
         or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
         or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
+        or exists (select from agui.thread_activity where thread_activity.thread_key = derived.thread_key)
     union
     select thread.thread_key
     from agui.thread as thread
@@ -10847,6 +11542,21 @@ as $$
                 message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
+        union all
+        select 5, 0, null,
+            case
+                when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
+                when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
+                else format('in lists the thread was last active at %s, a run of it began or ended later', activity.active_at)
+            end
+        from agui.thread as thread
+        left join agui.thread_activity as activity
+            on activity.thread_key = thread.thread_key
+        where thread.thread_key = verify_references.thread_key
+            and (
+                activity.scope_key is distinct from agui_internal.scope_key(thread.thread_key)
+                or activity.active_at < agui_internal.active_at(thread)
+            )
     )
     select problem.run_id, problem.text, 'damage'
     from problem
@@ -10854,7 +11564,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together.';
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, and whether '
+    'the thread has its place in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;
 
@@ -11153,7 +11864,8 @@ as $$
                     when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
                         or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
                 end,
-                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end,
+                case when exists (select from agui.thread_activity where thread_activity.thread_key = checked.thread_key) then 'a place in lists' end
             )
     ) as it (has)
     cross join lateral (
@@ -11162,7 +11874,13 @@ as $$
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
+            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
+                    and not exists (
+                        select
+                        from agui.thread_activity as activity
+                        where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
+                    ),
                 'the thread has no runs'),
             (erasure.erased_at is not null,
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
