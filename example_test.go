@@ -40,7 +40,7 @@ func Example() {
 	}
 	fmt.Println(len(restored.Messages), "messages, state", string(restored.State))
 
-	for event, err := range store.Events(ctx, "thread-1", "", restored.Seq) {
+	for event, err := range store.Events(ctx, "thread-1", pgagui.EventsOptions{AfterSeq: restored.Seq}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func ExampleStore_SaveSessionState() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", Version: todo.Version})
+		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", ExpectedVersion: todo.Version})
 		if errors.Is(err, pgagui.ErrStaleVersion) {
 			continue // another writer came first: once more, with what it has saved
 		}

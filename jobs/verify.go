@@ -20,12 +20,11 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// VerifyOptions are the settings of Verify. The zero value checks all threads of the scope "" with one worker.
+// VerifyOptions are the settings of Verify. The zero value checks all threads of all scopes with one worker.
 type VerifyOptions struct {
-	// Scope is the tenant or user whose threads to check, unless AllScopes.
-	Scope     string
-	AllScopes bool
-	// Threads are the ids of the threads of Scope to check; none: all that the next three settings let through.
+	// Scope is the tenant or user whose threads to check; nil: those of all scopes.
+	Scope *string
+	// Threads are the ids of the threads of Scope (nil: of the scope "") to check; none: all that the next three settings let through.
 	Threads []string
 	// SampleThreads, when not 0, checks so many threads, chosen at random.
 	SampleThreads int
@@ -146,30 +145,30 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 		}
 	}
 	queries := db.New(j.pool)
-	var scope *string
-	if !j.options.AllScopes {
-		scope = &j.options.Scope
-	}
 	var since *time.Time
 	if !j.options.Since.IsZero() {
 		since = &j.options.Since
 	}
 
 	if len(j.options.Threads) > 0 {
+		scope := ""
+		if j.options.Scope != nil {
+			scope = *j.options.Scope
+		}
 		for _, threadID := range j.options.Threads {
-			keys, err := queries.ThreadKeys(ctx, db.ThreadKeysParams{ThreadID: threadID, Scope: j.options.Scope})
+			keys, err := queries.ThreadKeys(ctx, db.ThreadKeysParams{ThreadID: threadID, Scope: scope})
 			if err != nil {
 				return err
 			}
 			if len(keys) == 0 {
 				// There is nothing of it; the error is that of anyone who asks for it.
-				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: j.options.Scope}).Head(ctx, threadID)
+				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: scope}).Head(ctx, threadID)
 				if err != nil {
 					return err
 				}
 			}
 			for _, key := range keys {
-				if err := send(db.ThreadsToVerifyRow{ThreadKey: key, Scope: j.options.Scope, ThreadID: threadID}); err != nil {
+				if err := send(db.ThreadsToVerifyRow{ThreadKey: key, Scope: scope, ThreadID: threadID}); err != nil {
 					return err
 				}
 			}
@@ -178,7 +177,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 	}
 
 	if j.options.SampleThreads > 0 {
-		sample, err := queries.RandomThreads(ctx, db.RandomThreadsParams{Scope: scope, Since: since, N: int32(j.options.SampleThreads)})
+		sample, err := queries.RandomThreads(ctx, db.RandomThreadsParams{Scope: j.options.Scope, Since: since, N: int32(j.options.SampleThreads)})
 		if err != nil {
 			return err
 		}
@@ -190,7 +189,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 		return nil
 	}
 
-	next := db.ThreadsToVerifyParams{After: pgtype.UUID{Valid: true}, Scope: scope, Since: since, Page: threadsPerPage}
+	next := db.ThreadsToVerifyParams{After: pgtype.UUID{Valid: true}, Scope: j.options.Scope, Since: since, Page: threadsPerPage}
 	if j.options.SampleShare > 0 {
 		next.Share = &j.options.SampleShare
 	}
@@ -212,7 +211,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 	if next.Share != nil || since != nil {
 		return nil
 	}
-	orphans, err := queries.OrphanedKeys(ctx, scope)
+	orphans, err := queries.OrphanedKeys(ctx, j.options.Scope)
 	if err != nil {
 		return err
 	}

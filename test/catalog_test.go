@@ -100,7 +100,7 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `select agui.save_session('{"threadId":"t","runId":"r","state":{"k":2,"l":1}}')`, true},
 		{"agui_writer", `reset agui.session_versions`, true},
 		{"agui_reader", `select 1 / (count(*) = 1)::int from agui.session_versions('t', 'k', 'r')`, true},
-		{"agui_writer", `select agui.remove_session_state('t', 'l', 'r')`, true},
+		{"agui_writer", `select agui.remove_session_state('t', 'l', 'r', overwrite => true)`, true},
 		{"agui_writer", `select agui.save_session_state('new', 'k', '1')`, true},
 		{"agui_writer", `select agui.save_checkpoint('t', 'c', '{}'), agui.save_checkpoint('t', 'd', '{}', 'c')`, true},
 		{"agui_writer", `update agui.session_state set document = '5'`, false},

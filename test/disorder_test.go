@@ -277,7 +277,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			t.Errorf("%s, %s, which follows %q, is stored as %+v", thread, run.id, run.parent, stored[i])
 		}
 		var got []json.RawMessage
-		for event, err := range store.Events(ctx, thread, run.id, 0) {
+		for event, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: run.id, NoLineage: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ var faults = []struct {
 		name:  "thread gone",
 		plant: `delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages`,
+			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages, a place in lists`,
 		},
 	},
 	{
@@ -209,7 +209,7 @@ var faults = []struct {
 	},
 	{
 		name:  "run without events",
-		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, now(), now())`,
+		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, '2000-01-01', '2000-01-01')`,
 		want: []string{
 			`e: the run has no events`,
 		},
@@ -649,11 +649,32 @@ var faults = []struct {
 		},
 	},
 	{
+		name:  "missing in lists",
+		plant: `delete from agui.thread_activity where thread_key = KEY`,
+		want: []string{
+			`the thread is missing in lists: it has no row in agui.thread_activity`,
+		},
+	},
+	{
+		name:  "behind in lists",
+		plant: `update agui.thread_activity set active_at = '2000-01-02 03:04:05+00' where thread_key = KEY`,
+		want: []string{
+			`in lists the thread was last active at 2000-01-02 03:04:05+00, a run of it began or ended later`,
+		},
+	},
+	{
+		name:  "in the lists of another scope",
+		plant: `update agui.thread_activity set scope_key = 7 where thread_key = KEY`,
+		want: []string{
+			`the thread is in the lists of another scope`,
+		},
+	},
+	{
 		name: "saved as it should be",
 		plant: `
-			select agui.save_session_state('saved as it should be', 'k', '1', run_id), agui.save_checkpoint('saved as it should be', run_id, '{}')
+			select agui.save_session_state('saved as it should be', 'k', '1', run_id, overwrite => true), agui.save_checkpoint('saved as it should be', run_id, '{}')
 			from agui.run where thread_key = KEY order by run_no;
-			select agui.remove_session_state('saved as it should be', 'k', 'd')`,
+			select agui.remove_session_state('saved as it should be', 'k', 'd', overwrite => true)`,
 	},
 	{
 		name: "saved in no thread",
@@ -665,7 +686,7 @@ var faults = []struct {
 			delete from agui.run where thread_key = KEY;
 			delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints`,
+			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints, a place in lists`,
 		},
 	},
 	{
@@ -720,6 +741,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.batch disable trigger user;
 		alter table agui.snapshot drop constraint snapshot_thread_key_run_no_fkey;
 		alter table agui.message drop constraint message_thread_key_fkey;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.session_key drop constraint session_key_thread_key_fkey;
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
 		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
@@ -930,6 +952,12 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 		if got := strings.Replace(restored, fault.name, "nothing", 1); got != healthy &&
 			fault.name != "event changed" && fault.name != "parent given, and another named" {
 			t.Errorf("%s: restores as\n%s\nwant\n%s", fault.name, got, healthy)
+		}
+		listed := digest(`select coalesce((thread).runs || ' runs, ' || (thread).branches || ' branches, active when ' || (thread).status, '-')
+			from agui.threads(max_rows => 1000) as thread join agui.run on run.thread_key = '` + key + `' and run.run_no = 4
+			where thread.thread_id = '` + fault.name + `' and thread.active_at = run.ended_at`)
+		if listed != "4 runs, 2 branches, active when finished" {
+			t.Errorf("%s: is listed with %s", fault.name, listed)
 		}
 	}
 	if repaired < 15 {
@@ -1148,6 +1176,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		from (values ('a', ''), ('b', ''), ('c', ''), ('a', 'mine'), ('b', 'mine')) as thread (thread_id, scope);
 		select agui.append('orphan', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'mine');
 		alter table agui.thread disable trigger user;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.run drop constraint run_thread_key_fkey;
 		delete from agui.thread where thread_id = 'orphan';
 		alter table agui.batch disable trigger user;
@@ -1161,17 +1190,18 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		threads  int
 		problems int
 	}{
-		"a scope":                       {jobs.VerifyOptions{}, 3, 0},
-		"another scope and its orphans": {jobs.VerifyOptions{Scope: "mine"}, 3, 1},
-		"an unknown scope":              {jobs.VerifyOptions{Scope: "whose"}, 0, 0},
-		"all scopes":                    {jobs.VerifyOptions{AllScopes: true, Workers: 2}, 6, 1},
-		"given threads":                 {jobs.VerifyOptions{Scope: "mine", Threads: []string{"b", "orphan"}}, 2, 1},
+		"a scope":                       {jobs.VerifyOptions{Scope: new("")}, 3, 0},
+		"another scope and its orphans": {jobs.VerifyOptions{Scope: new("mine")}, 3, 1},
+		"an unknown scope":              {jobs.VerifyOptions{Scope: new("whose")}, 0, 0},
+		"all scopes":                    {jobs.VerifyOptions{Workers: 2}, 6, 1},
+		"a thread, of no scope":         {jobs.VerifyOptions{Threads: []string{"a"}}, 1, 0},
+		"given threads":                 {jobs.VerifyOptions{Scope: new("mine"), Threads: []string{"b", "orphan"}}, 2, 1},
 		"a sample":                      {jobs.VerifyOptions{SampleThreads: 2}, 2, 0},
-		"a larger sample than there is": {jobs.VerifyOptions{SampleThreads: 20, AllScopes: true}, 5, 0},
-		"a share, all of it":            {jobs.VerifyOptions{SampleShare: 1}, 3, 0},
+		"a larger sample than there is": {jobs.VerifyOptions{SampleThreads: 20}, 5, 0},
+		"a share, all of it":            {jobs.VerifyOptions{SampleShare: 1}, 5, 0},
 		"a tiny share":                  {jobs.VerifyOptions{SampleShare: 1e-12}, 0, 0},
-		"those with news":               {jobs.VerifyOptions{Since: yesterday}, 2, 0},
-		"a sample of those with news":   {jobs.VerifyOptions{Since: yesterday, SampleThreads: 9}, 2, 0},
+		"those with news":               {jobs.VerifyOptions{Since: yesterday, Scope: new("")}, 2, 0},
+		"a sample of those with news":   {jobs.VerifyOptions{Since: yesterday, Scope: new(""), SampleThreads: 9}, 2, 0},
 	} {
 		done, err := jobs.Verify(ctx, pool, check.options)
 		if err != nil || done.Threads != check.threads || done.Problems != check.problems {
@@ -1182,7 +1212,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 	if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Since: yesterday}); err != nil || done.Threads != 3 || done.Snapshots != 3 || done.Events != 6 || done.Runs != 3 {
+	if done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Since: yesterday, Scope: new("")}); err != nil || done.Threads != 3 || done.Snapshots != 3 || done.Events != 6 || done.Runs != 3 {
 		t.Errorf("after compaction: %+v, error %v", done, err)
 	}
 	if _, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Threads: []string{"a", "nobody's"}}); !errors.Is(err, pgagui.ErrUnknownThread) {

@@ -18,7 +18,7 @@ begin
     perform agui_internal.lock_thread(asked.thread_key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
-        stop_reason = coalesce(run.stop_reason, reason)
+        stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = asked.thread_key
         and (request_stop.run_id is null or run.run_no = asked.run_no)
         and run.status = 'running';
