@@ -378,7 +378,7 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 			seq += int64(size)
 		}
 		var got []int64
-		for event, err := range store.Events(ctx, thread, "r", 0) {
+		for event, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: "r"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -408,7 +408,7 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 	if _, err := store.Import(ctx, "now", "r2", events(started("r2"), at(begin), at(future), at(begin+1))); err != nil {
 		t.Fatal(err)
 	}
-	for event, err := range store.Events(ctx, "now", "r2", 0) {
+	for event, err := range store.Events(ctx, "now", pgagui.EventsOptions{RunID: "r2"}) {
 		if err != nil || event.RecordedAt.Before(now) || event.RecordedAt.After(time.Now().Add(time.Second)) {
 			t.Errorf("event %d is of %v (%v)", event.Seq, event.RecordedAt, err)
 		}
