@@ -4378,7 +4378,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;
@@ -5108,10 +5110,11 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
+-- in any case, as a rule.
 return case
     when agui_internal.is_single_token_event(events) then 1
-    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+    when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
