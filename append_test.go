@@ -66,7 +66,7 @@ func TestEventsComeBackByteForByte(t *testing.T) {
 		}
 	}
 	var types []string
-	for event, err := range store.Events(context.Background(), "t", "", 0) {
+	for event, err := range store.Events(context.Background(), "t", pgagui.EventsOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

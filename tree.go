@@ -121,3 +121,11 @@ func orNull[T comparable](value T) *T {
 	}
 	return &value
 }
+
+// timeOrNull is the same for a point in time, whose zero may be in any zone.
+func timeOrNull(point time.Time) *time.Time {
+	if point.IsZero() {
+		return nil
+	}
+	return &point
+}

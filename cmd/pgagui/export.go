@@ -15,18 +15,18 @@ import (
 )
 
 func (p *program) exportCommand() *cobra.Command {
-	var runID, compact string
-	var null bool
+	var given exportFlags
+	var compact string
 	command := &cobra.Command{
 		Use:   "export THREAD",
 		Short: "Print the events of a thread, byte for byte",
 		Long: `Prints the raw events of a thread, one a line, their very bytes. The events of a run come together, the runs in the order in which
-they began, so that import can read them again.
+they began, so that import can read them again. With --run they are those of the run's lineage, with --lineage=false too those of the run alone.
 
 An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event instead of a line end.
 
 With --compact each run's events are replaced by fewer that mean the same: "stream" gives each message and tool call as a start, one
-piece and an end, "snapshot" all messages and the state as they stood at the end of the run (so it is best with --run).`,
+piece and an end, "snapshot" all messages and the state as they stood at the end of each run (so it is best with --lineage=false).`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if compact != "" {
@@ -35,29 +35,41 @@ piece and an end, "snapshot" all messages and the state as they stood at the end
 					return &usageError{problem: `--compact must be "stream" or "snapshot"`, command: command.CommandPath()}
 				}
 				return p.withStore(command.Context(), func(store *pgagui.Store) error {
-					return p.exportCompacted(command.Context(), store, arguments[0], runID, null, shape)
+					return p.exportCompacted(command.Context(), store, arguments[0], given, shape)
 				})
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				return p.export(command.Context(), store, arguments[0], runID, null)
+				return p.export(command.Context(), store, arguments[0], given)
 			})
 		},
 	}
-	command.Flags().StringVar(&runID, "run", "", "the events of this run alone")
+	addRunFlags(command, &given.runID, &given.lineage)
 	command.Flags().StringVar(&compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
-	command.Flags().BoolVar(&null, "null", false, "end each event with a NUL byte instead of a line end")
+	command.Flags().BoolVar(&given.null, "null", false, "end each event with a NUL byte instead of a line end")
 	return command
 }
 
-func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, runID string, null bool) error {
-	runs, err := runsUpTo(ctx, store, threadID, runID)
+// exportFlags say which events are exported, and how.
+type exportFlags struct {
+	runID         string
+	lineage, null bool
+}
+
+// addRunFlags lets a command be told which part of a thread's tree it is about.
+func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
+	command.Flags().StringVar(runID, "run", "", "the events of this run and of the runs that it goes on from")
+	command.Flags().BoolVar(lineage, "lineage", true, "--lineage=false: the events of the run (without --run: of the head) alone, without those of the runs before it")
+}
+
+func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, given exportFlags) error {
+	runs, err := runsUpTo(ctx, store, threadID, given)
 	if err != nil {
 		return err
 	}
-	if runID != "" {
+	if !given.lineage {
 		runs = runs[len(runs)-1:]
 	}
-	out := newEventWriter(p.out, null, "pgagui export")
+	out := newEventWriter(p.out, given.null, "pgagui export")
 	for _, run := range runs {
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {
@@ -73,15 +85,15 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID, run
 
 // exportCompacted compacts run by run, each behind what its lineage means: so all ancestors are read too.
 func (p *program) exportCompacted(
-	ctx context.Context, store *pgagui.Store, threadID, runID string, null bool, shape compaction.Shape,
+	ctx context.Context, store *pgagui.Store, threadID string, given exportFlags, shape compaction.Shape,
 ) error {
-	runs, err := runsUpTo(ctx, store, threadID, runID)
+	runs, err := runsUpTo(ctx, store, threadID, given)
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(p.out, null, "pgagui export")
+	out := newEventWriter(p.out, given.null, "pgagui export")
 	lineages := map[string]*compaction.Fold{} // what each run's lineage means
-	for _, run := range runs {
+	for i, run := range runs {
 		lineage := compaction.New()
 		if run.Parent != "" {
 			lineage = lineages[run.Parent].Clone()
@@ -94,7 +106,7 @@ func (p *program) exportCompacted(
 			}
 			events = append(events, event.Payload)
 		}
-		if runID == "" || run.ID == runID {
+		if given.lineage || i == len(runs)-1 {
 			for _, event := range compaction.CompactEvents(events, shape, lineage) {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
 					return err
@@ -136,9 +148,9 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 }
 
 // runsUpTo returns the lineage of a run, or all runs of the thread when none is named, parents before children.
-func runsUpTo(ctx context.Context, store *pgagui.Store, threadID, runID string) ([]pgagui.Run, error) {
-	if runID == "" {
+func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, given exportFlags) ([]pgagui.Run, error) {
+	if given.runID == "" && given.lineage {
 		return store.Runs(ctx, threadID)
 	}
-	return store.Lineage(ctx, threadID, runID)
+	return store.Lineage(ctx, threadID, given.runID)
 }
