@@ -12,7 +12,8 @@ import (
 // Of the threads, one scope has a tenth, and the others share the rest.
 const largeScope = "large"
 
-// threads lists threads in a store that has many, and in one that has few: what a page costs, wherever it is, and what a search does.
+// threads lists threads in a store that has many, and in one that has few: what a page costs,
+// wherever it is, and what a search does.
 func (b *bench) threads(ctx context.Context) error {
 	const pageRows = 50
 	many, err := b.server.create(ctx, 1)
@@ -112,7 +113,8 @@ func (b *bench) threads(ctx context.Context) error {
 	return many.drop(ctx)
 }
 
-// fillThreads makes threads of one to three runs without appending, in the order of their keys, as a dump restores them.
+// fillThreads makes threads of one to three runs without appending, in the order of their keys, as
+// a dump restores them.
 func (d *database) fillThreads(ctx context.Context, threads, scopes int) error {
 	tx, err := d.Begin(ctx)
 	if err != nil {
