@@ -66,7 +66,7 @@ drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
 drop function agui_internal.stale_runs(out thread_key uuid, out run_no int);
 drop function agui_internal.reap_run(thread_key uuid, run_no int);
-drop function agui_internal.open_parts(thread_key uuid, run_no int, until bigint);
+drop function agui_internal.open_parts(run agui.run, until bigint);
 drop type agui_internal.open_part;
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.close_stale_runs(thread_key uuid, subject text);

@@ -2125,6 +2125,7 @@ as $function$
 declare
     key    constant uuid := agui.thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
+    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
     answer agui.attachment;
 begin
@@ -2141,15 +2142,14 @@ begin
 
     select batch.first_seq + batch.n - 1 into answer.seq
     from agui_internal.batch_with(key, 9223372036854775807) as batch;
-    if not found and run_id is null and behind = 0 then
+    if not found and run_id is null and (behind = 0 or is_standby) then
         answer.running := '{}';
-        answer.seq := 0;
+        answer.seq := behind;
         answer.events := '[]';
         return answer;
     end if;
     leaf := agui_internal.find_run(thread_id, run_id, scope);
-    -- What a standby does not have yet may come.
-    if behind > answer.seq and not pg_is_in_recovery() then
+    if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
             message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
@@ -7579,7 +7579,9 @@ begin
         ) || ',', ''),
         count(*) + 1
     into closing, closing_n
-    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
+    from agui.run as run
+    cross join lateral agui_internal.open_parts(run) as part
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
@@ -7687,7 +7689,7 @@ comment on type agui_internal.open_part is
     'Name, owner and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
-create or replace function agui_internal.open_parts(thread_key uuid, run_no int, until bigint default null)
+create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
 returns setof agui_internal.open_part
 language plpgsql
 stable
@@ -7722,8 +7724,9 @@ begin
         from (
             select stored.first_seq, agui_internal.json_guarded(stored.events) as events
             from agui.batch as stored
-            where stored.thread_key = open_parts.thread_key
-                and stored.run_no = open_parts.run_no
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
                 -- Most batches hold pieces alone; a type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
@@ -7758,11 +7761,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.open_parts(uuid, int, bigint) is
+comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
     'which they began. Chunks are not among them: what they open is in the fold.';
 
-revoke execute on function agui_internal.open_parts(uuid, int, bigint) from public;
+revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
 -- sql/internal/live/reap_run.sql
 create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
@@ -9970,7 +9973,7 @@ begin
             part.*,
             agui_internal.json_string_text(to_json(part.name)::text) as id,
             part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
-        from agui_internal.open_parts(run.thread_key, run.run_no, until) as part
+        from agui_internal.open_parts(run, until) as part
     ),
     call as (
         select distinct on (id)
@@ -10071,7 +10074,11 @@ begin
         opened.known,
         ending
     );
-    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
+    -- which more may come.
+    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+        and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
+    then
         return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
     end if;
     return '[' || events || ']';
@@ -10218,6 +10225,19 @@ begin
     where pair.a <> pair.b and not agui_internal.json_equal(pair.a, pair.b);
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
+    end if;
+    -- A message that stands at several places is one: what comes changes all of them.
+    select min(pair.position) into differs_at
+    from (
+        select
+            place.position,
+            case when place.a is not null then min(place.position) over (partition by place.a) else place.position end as first_a,
+            case when place.b is not null then min(place.position) over (partition by place.b) else place.position end as first_b
+        from unnest(a.message_nos, b.message_nos) with ordinality as place (a, b, position)
+    ) as pair
+    where pair.first_a <> pair.first_b;
+    if differs_at is not null then
+        return format('message %s of %s is one with another in only one of the two', differs_at, cardinality(a.bodies));
     end if;
     return case
         when not agui_internal.json_equal(a.state, b.state) then 'the state differs'

@@ -53,7 +53,11 @@ begin
         opened.known,
         ending
     );
-    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
+    -- which more may come.
+    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+        and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
+    then
         return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
     end if;
     return '[' || events || ']';
