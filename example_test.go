@@ -152,7 +152,7 @@ func ExampleStore_SaveSessionState() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", Version: todo.Version})
+		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", ExpectedVersion: todo.Version})
 		if errors.Is(err, pgagui.ErrStaleVersion) {
 			continue // another writer came first: once more, with what it has saved
 		}

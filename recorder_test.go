@@ -206,7 +206,7 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 		want   error
 	}{
 		{"busy", []string{started("r")}, pgagui.ErrRunInProgress},
-		{"unknown", []string{token(1)}, pgagui.ErrUnknownRun},
+		{"unknown", []string{startedFrom("r", "unknown")}, pgagui.ErrUnknownParent},
 		{"named otherwise", []string{started("x")}, pgagui.ErrRunIDInUse},
 		{"no type", []string{started("r"), `{"no":"type"}`}, pgagui.ErrInvalidEvents},
 		{"too deep", []string{started("r"), deep}, pgagui.ErrLimitExceeded},
@@ -453,6 +453,39 @@ func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
 	}
 	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Error(err)
+	}
+}
+
+// An empty reason is none. The run was cut off all the same, which is not what it is to have ended by itself.
+func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	recording := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	if _, err := pool.Exec(t.Context(), `select agui.request_stop('t', 'r', '')`); err != nil {
+		t.Fatal(err)
+	}
+	<-recording.Context().Done()
+	if cause := context.Cause(recording.Context()); cause != pgagui.ErrStopRequested {
+		t.Errorf("it ended by %v", cause)
+	}
+	if _, err := store.Abandon(t.Context(), "t", "r", ""); err != nil {
+		t.Fatal(err)
+	}
+	status, err := store.Status(t.Context(), "t", "r")
+	if err != nil || status.CutOffReason != "its writer is gone" || status.StopReason != "" {
+		t.Errorf("status %+v, error %v", status, err)
+	}
+	for err == nil { // until the recorder has heard of it
+		err = recording.Record(t.Context(), json.RawMessage(token(1)))
+	}
+	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Errorf("it ended with %v, want %v", err, pgagui.ErrRunCutOff)
+	}
+	_, err = store.Append(t.Context(), "t", "r", events(token(1)))
+	if !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Errorf("a late event: %v, want %v", err, pgagui.ErrRunCutOff)
 	}
 }
 

@@ -31,10 +31,10 @@ type SessionState struct {
 type SaveState struct {
 	// RunID is the run that it is saved at; empty: it is the thread's own.
 	RunID string
-	// Version is the one that the writer has read at this run; 0: there was none, and there must be none now. When another one is the current
-	// one, ErrStaleVersion says which, in Error.CurrentVersion.
-	Version int64
-	// Overwrite saves whatever is there. Version does not count then.
+	// ExpectedVersion is the version that the writer has read at this run; 0: there was none, and there must be none now.
+	// When another one is the current version, ErrStaleVersion says which, in Error.CurrentVersion.
+	ExpectedVersion int64
+	// Overwrite saves whatever is there. ExpectedVersion does not count then.
 	Overwrite bool
 }
 
@@ -55,7 +55,8 @@ func (s *Store) SaveSessionState(
 	ctx context.Context, threadID, key string, document json.RawMessage, save SaveState,
 ) (version int64, err error) {
 	version, err = s.queries.SaveSessionState(ctx, db.SaveSessionStateParams{
-		ThreadID: threadID, Key: key, Document: rawjson.Text(document), RunID: orNull(save.RunID), Version: save.expected(), Scope: s.scope,
+		ThreadID: threadID, Key: key, Document: rawjson.Text(document), RunID: orNull(save.RunID),
+		ExpectedVersion: save.ExpectedVersion, Overwrite: save.Overwrite, Scope: s.scope,
 	})
 	return version, refusal(err)
 }
@@ -64,17 +65,10 @@ func (s *Store) SaveSessionState(
 // that says so, 0 when there was nothing to remove. Errors are those of SaveSessionState.
 func (s *Store) RemoveSessionState(ctx context.Context, threadID, key string, save SaveState) (version int64, err error) {
 	version, err = s.queries.RemoveSessionState(ctx, db.RemoveSessionStateParams{
-		ThreadID: threadID, Key: key, RunID: orNull(save.RunID), Version: save.expected(), Scope: s.scope,
+		ThreadID: threadID, Key: key, RunID: orNull(save.RunID),
+		ExpectedVersion: save.ExpectedVersion, Overwrite: save.Overwrite, Scope: s.scope,
 	})
 	return version, refusal(err)
-}
-
-// expected is the version that must be there; nil: any.
-func (s SaveState) expected() *int64 {
-	if s.Overwrite {
-		return nil
-	}
-	return &s.Version
 }
 
 // LoadSessionState returns the document that a run has under a key: what was saved at it, or at the nearest run before it on its lineage,

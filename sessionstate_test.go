@@ -240,7 +240,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 				if before.document == "" {
 					version = 0
 				}
-				save := pgagui.SaveState{RunID: runID, Version: version, Overwrite: random.IntN(2) == 0}
+				save := pgagui.SaveState{RunID: runID, ExpectedVersion: version, Overwrite: random.IntN(2) == 0}
 				switch random.IntN(10) {
 				case 0, 1:
 					name := fmt.Sprint("r", len(runs))
@@ -280,7 +280,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 					}
 					// Any other version is stale.
 					wrong := save
-					wrong.Version, wrong.Overwrite = got+1, false
+					wrong.ExpectedVersion, wrong.Overwrite = got+1, false
 					_, err = store.SaveSessionState(ctx, "t", key, json.RawMessage(`"x"`), wrong)
 					wantStale(t, err, got)
 				}
@@ -332,7 +332,7 @@ func noUpdateOfSessionStateIsLost(t *testing.T, address string) {
 				}
 				// The same bytes as every other writer who got as far.
 				next := json.RawMessage(strconv.Itoa(count + 1))
-				version, err := store.SaveSessionState(ctx, "t", "counter", next, pgagui.SaveState{RunID: "r", Version: read.Version})
+				version, err := store.SaveSessionState(ctx, "t", "counter", next, pgagui.SaveState{RunID: "r", ExpectedVersion: read.Version})
 				var refusal *pgagui.Error
 				switch {
 				case err == nil:
@@ -369,12 +369,12 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Rollback(ctx)
-	if _, err := store.WithTx(first).SaveSessionState(ctx, "t", "k", json.RawMessage(`"a"`), pgagui.SaveState{RunID: "a", Version: version}); err != nil {
+	if _, err := store.WithTx(first).SaveSessionState(ctx, "t", "k", json.RawMessage(`"a"`), pgagui.SaveState{RunID: "a", ExpectedVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	second := make(chan error)
 	go func() {
-		_, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`"b"`), pgagui.SaveState{RunID: "b", Version: version})
+		_, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`"b"`), pgagui.SaveState{RunID: "b", ExpectedVersion: version})
 		second <- err
 	}()
 	if err := first.Commit(ctx); err != nil {
@@ -392,6 +392,39 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 	wantSaved(t, store, "t", "b", map[string]string{"k": `3 "b"`})
 }
 
+// In SQL as in Go there must be no document where the writer names no version: a null often comes from a load that found none.
+func TestWithoutAVersionThereMustBeNone(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	endedRun(t, store, "t", "a", "")
+	mustSave(t, store, "t", "a", "k", `1`)
+	for _, call := range []string{
+		`agui.save_session_state('t', 'k', '2', 'a')`,
+		`agui.save_session_state('t', 'k', '2', 'a', expected_version => null)`,
+		`agui.save_session_state('t', 'k', '2', 'a', expected_version => 0, overwrite => null)`,
+		`agui.remove_session_state('t', 'k', 'a')`,
+		`agui.remove_session_state('t', 'k', 'a', expected_version => null)`,
+	} {
+		_, err := pool.Exec(t.Context(), `select `+call)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "UI018" || refused.Detail != "current version 1" {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	for _, saved := range []struct {
+		call    string
+		version int
+	}{
+		{`agui.save_session_state('t', 'new', '1', 'a', expected_version => null)`, 1},
+		{`agui.save_session_state('t', 'k', '2', 'a', overwrite => true)`, 2},
+		{`agui.remove_session_state('t', 'k', 'a', expected_version => 7, overwrite => true)`, 3},
+	} {
+		if got := ask[int](t, pool, `select `+saved.call); got != saved.version {
+			t.Errorf("%s: %d, want %d", saved.call, got, saved.version)
+		}
+	}
+}
+
 // A writer who lost the answer is refused like another one who came second with the same bytes; what is there tells the two apart.
 func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	t.Parallel()
@@ -406,10 +439,10 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	_, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`1`), at)
 	wantStale(t, err, 1)
 	mustSave(t, store, "t", "b", "k", `2`)
-	_, err = store.SaveSessionState(ctx, "t", "k", json.RawMessage(`3`), pgagui.SaveState{RunID: "b", Version: 1})
+	_, err = store.SaveSessionState(ctx, "t", "k", json.RawMessage(`3`), pgagui.SaveState{RunID: "b", ExpectedVersion: 1})
 	wantStale(t, err, 2)
 
-	at.Version = 1
+	at.ExpectedVersion = 1
 	if version, err := store.RemoveSessionState(ctx, "t", "k", at); version != 3 || err != nil {
 		t.Errorf("removal: version %d, error %v", version, err)
 	}
@@ -422,12 +455,12 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	}
 	// Whoever finds none may say so, or name the removal.
 	for _, none := range []int64{0, 5} {
-		at.Version = none
+		at.ExpectedVersion = none
 		if _, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`4`), at); err != nil {
 			t.Errorf("after a removal, with version %d: %v", none, err)
 		}
 		if none == 0 {
-			if version, err := store.RemoveSessionState(ctx, "t", "k", pgagui.SaveState{RunID: "a", Version: 4}); version != 5 || err != nil {
+			if version, err := store.RemoveSessionState(ctx, "t", "k", pgagui.SaveState{RunID: "a", ExpectedVersion: 4}); version != 5 || err != nil {
 				t.Errorf("version %d, error %v", version, err)
 			}
 		}
@@ -881,7 +914,7 @@ func TestSessionStateRefuses(t *testing.T) {
 
 	// What a refusal says: the thread, the run, the key and the version that there is.
 	mustSave(t, store, "t", "a", "todo", `1`)
-	_, err := store.SaveSessionState(ctx, "t", "todo", json.RawMessage(`2`), pgagui.SaveState{RunID: "a", Version: 7})
+	_, err := store.SaveSessionState(ctx, "t", "todo", json.RawMessage(`2`), pgagui.SaveState{RunID: "a", ExpectedVersion: 7})
 	wantStale(t, err, 1)
 	const want = `key "todo" of run "a" of thread "t": the writer has read version 7, but the current version is 1`
 	if err == nil || err.Error() != want {
@@ -903,7 +936,7 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var threads []string
-	for thread, err := range store.Threads(ctx) {
+	for thread, err := range store.ThreadIDs(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,7 @@ package pgagui
 
 import (
 	"context"
-	"iter"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -103,30 +100,6 @@ func (s *Store) Head(ctx context.Context, threadID string) (runID string, err er
 func (s *Store) MergeBase(ctx context.Context, threadID, runA, runB string) (runID string, err error) {
 	runID, err = s.queries.MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runA, RunB: runB, Scope: s.scope})
 	return runID, refusal(err)
-}
-
-// Threads yields the ids of the scope's threads, in no order that means anything, reading them a page at a time.
-func (s *Store) Threads(ctx context.Context) iter.Seq2[string, error] {
-	const page = 1000
-	return func(yield func(string, error) bool) {
-		after := pgtype.UUID{Valid: true}
-		for {
-			rows, err := s.queries.Threads(ctx, db.ThreadsParams{Scope: s.scope, After: after, Page: page})
-			if err != nil {
-				yield("", err)
-				return
-			}
-			for _, row := range rows {
-				if !yield(row.ThreadID, nil) {
-					return
-				}
-				after = row.ThreadKey
-			}
-			if len(rows) < page {
-				return
-			}
-		}
-	}
 }
 
 func runOf(row db.RunsRow) Run {

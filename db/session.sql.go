@@ -278,16 +278,17 @@ func (q *Queries) LoadSessions(ctx context.Context, arg LoadSessionsParams) (raw
 
 const RemoveSessionState = `-- name: RemoveSessionState :one
 select agui.remove_session_state(
-    $1::text, $2::text, $3::text, $4::bigint, $5::text
+    $1::text, $2::text, $3::text, $4::bigint, $5::boolean, $6::text
 )::bigint as version
 `
 
 type RemoveSessionStateParams struct {
-	ThreadID string
-	Key      string
-	RunID    *string
-	Version  *int64
-	Scope    string
+	ThreadID        string
+	Key             string
+	RunID           *string
+	ExpectedVersion int64
+	Overwrite       bool
+	Scope           string
 }
 
 func (q *Queries) RemoveSessionState(ctx context.Context, arg RemoveSessionStateParams) (int64, error) {
@@ -295,7 +296,8 @@ func (q *Queries) RemoveSessionState(ctx context.Context, arg RemoveSessionState
 		arg.ThreadID,
 		arg.Key,
 		arg.RunID,
-		arg.Version,
+		arg.ExpectedVersion,
+		arg.Overwrite,
 		arg.Scope,
 	)
 	var version int64
@@ -350,17 +352,18 @@ func (q *Queries) SaveSession(ctx context.Context, arg SaveSessionParams) (rawjs
 
 const SaveSessionState = `-- name: SaveSessionState :one
 select agui.save_session_state(
-    $1::text, $2::text, $3::json, $4::text, $5::bigint, $6::text
+    $1::text, $2::text, $3::json, $4::text, $5::bigint, $6::boolean, $7::text
 )::bigint as version
 `
 
 type SaveSessionStateParams struct {
-	ThreadID string
-	Key      string
-	Document rawjson.Text
-	RunID    *string
-	Version  *int64
-	Scope    string
+	ThreadID        string
+	Key             string
+	Document        rawjson.Text
+	RunID           *string
+	ExpectedVersion int64
+	Overwrite       bool
+	Scope           string
 }
 
 func (q *Queries) SaveSessionState(ctx context.Context, arg SaveSessionStateParams) (int64, error) {
@@ -369,7 +372,8 @@ func (q *Queries) SaveSessionState(ctx context.Context, arg SaveSessionStatePara
 		arg.Key,
 		arg.Document,
 		arg.RunID,
-		arg.Version,
+		arg.ExpectedVersion,
+		arg.Overwrite,
 		arg.Scope,
 	)
 	var version int64

@@ -15,8 +15,8 @@ select cron.schedule('agui compact running', '* * * * *', $$call agui.compact_ru
 -- Close runs whose writers are gone: those without a sign of life for longer than agui_internal.lease(). Whoever waits for such a run is told then.
 select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 seconds')$$);
 
--- Where threads are to go some time after their last event:
--- select cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason => 'retention', max_time => '1 hour')$$);
+-- Where threads of all scopes are to go some time after their last event:
+-- select cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason => 'retention', max_time => '1 hour', scope => null)$$);
 
 -- pg_cron keeps a row of each time it did something.
 select cron.schedule('agui history', '0 4 * * *', $$

@@ -98,11 +98,11 @@ from agui.session_runs('old', '[
 select seq, run_id, type, payload from agui.session_messages('old');
 
 \echo == What an agent keeps for itself: a document per run and key, in the place of the version that its writer has read. A branch has what its lineage has.
-select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art"]}', 'run-1', version => 0);
-select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art", "food"]}', 'run-2', version => 1);
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art"]}', 'run-1', expected_version => 0);
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory", "likes": ["art", "food"]}', 'run-2', expected_version => 1);
 select run_id, version, document from agui.load_session_state('tour', 'memory', 'run-2');
 select run_id, version, document from agui.load_session_state('tour', 'memory', 'run-3');
-select agui.save_session_state('tour', 'memory', '{"$type": "Memory"}', 'run-2', version => 1);
+select agui.save_session_state('tour', 'memory', '{"$type": "Memory"}', 'run-2', expected_version => 1);
 select agui.load_session('tour', 'run-3');
 
 \echo == Checkpoints of a workflow engine, each behind its parent

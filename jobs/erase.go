@@ -17,8 +17,9 @@ import (
 type EraseOptions struct {
 	// OlderThan is for how long nothing must have been appended to a thread or saved in it. It must be more than 0.
 	OlderThan time.Duration
-	// Scope is the one whose threads are removed; nil: those of all scopes.
-	Scope *string
+	// Scope is the tenant or user whose threads are removed, unless AllScopes.
+	Scope     string
+	AllScopes bool
 	// Reason is noted in agui.erasure.
 	Reason string
 	// DryRun removes nothing and only says what would be removed.
@@ -73,10 +74,14 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 	if options.Reason != "" {
 		reason = &options.Reason
 	}
+	scope := &options.Scope
+	if options.AllScopes {
+		scope = nil
+	}
 	var after pgtype.UUID
 	for {
 		threads, err := queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
-			OlderThan: options.OlderThan, Scope: options.Scope, After: after, Page: page,
+			OlderThan: options.OlderThan, Scope: scope, After: after, Page: page,
 		})
 		if err != nil {
 			return done, err

@@ -48,10 +48,9 @@ func TestEraseRemovesThreadsWithoutNews(t *testing.T) {
 	makeOlder(t, pool, "", "older", 96*time.Hour)
 	makeOlder(t, pool, "other", "old", 96*time.Hour)
 
-	scope := ""
 	var named []string
 	each := func(thread jobs.ErasedThread) { named = append(named, thread.ThreadID) }
-	options := jobs.EraseOptions{OlderThan: 24 * time.Hour, Scope: &scope, Reason: "kept long enough", DryRun: true, Each: each}
+	options := jobs.EraseOptions{OlderThan: 24 * time.Hour, Reason: "kept long enough", DryRun: true, Each: each}
 	done, err := jobs.Erase(ctx, pool, options)
 	if err != nil || done.Threads != 2 || done.Events != 36 || len(named) != 2 || count(t, pool, `select count(*) from agui.thread`) != 4 {
 		t.Errorf("dry run: %+v, %v, error %v", done, named, err)

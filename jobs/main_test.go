@@ -34,7 +34,7 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		return err
 	},
 	"erase": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
-		_, err := jobs.Erase(ctx, pool, jobs.EraseOptions{OlderThan: time.Microsecond, Each: func(jobs.ErasedThread) { progress() }})
+		_, err := jobs.Erase(ctx, pool, jobs.EraseOptions{OlderThan: time.Microsecond, AllScopes: true, Each: func(jobs.ErasedThread) { progress() }})
 		return err
 	},
 }

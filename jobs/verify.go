@@ -20,12 +20,11 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// VerifyOptions are the settings of Verify. The zero value checks all threads of the scope "" with one worker.
+// VerifyOptions are the settings of Verify. The zero value checks all threads of all scopes with one worker.
 type VerifyOptions struct {
-	// Scope is the tenant or user whose threads to check, unless AllScopes.
-	Scope     string
-	AllScopes bool
-	// Threads are the ids of the threads of Scope to check; none: all that the next three settings let through.
+	// Scope is the tenant or user whose threads to check; nil: those of all scopes.
+	Scope *string
+	// Threads are the ids of the threads of Scope (nil: of the scope "") to check; none: all that the next three settings let through.
 	Threads []string
 	// SampleThreads, when not 0, checks so many threads, chosen at random.
 	SampleThreads int
@@ -55,6 +54,8 @@ type Verified struct {
 	// Problems counts what is wrong, Repaired what was wrong and is no more.
 	Problems int `json:"problems"`
 	Repaired int `json:"repaired"`
+	// Notes counts what agents or their writers did against the protocol.
+	Notes int `json:"notes"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
@@ -62,7 +63,7 @@ type Verified struct {
 // LogValue makes a group of the counts, for slog.
 func (v Verified) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("threads", v.Threads), slog.Int64("events", v.Events), slog.Int("snapshots", v.Snapshots),
-		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired))
+		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired), slog.Int("notes", v.Notes))
 }
 
 // VerifiedThread is what Verify found in a thread.
@@ -80,6 +81,8 @@ type VerifiedThread struct {
 	// Problems are what is wrong, Repaired what was wrong before the snapshots were made again.
 	Problems []ThreadProblem `json:"problems"`
 	Repaired []ThreadProblem `json:"repaired,omitempty"`
+	// Notes are what agents or their writers did against the protocol. It is kept as it was appended, and is no damage.
+	Notes []pgagui.Problem `json:"notes,omitempty"`
 }
 
 // ThreadProblem is something wrong with a thread.
@@ -142,30 +145,30 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 		}
 	}
 	queries := db.New(j.pool)
-	var scope *string
-	if !j.options.AllScopes {
-		scope = &j.options.Scope
-	}
 	var since *time.Time
 	if !j.options.Since.IsZero() {
 		since = &j.options.Since
 	}
 
 	if len(j.options.Threads) > 0 {
+		scope := ""
+		if j.options.Scope != nil {
+			scope = *j.options.Scope
+		}
 		for _, threadID := range j.options.Threads {
-			keys, err := queries.ThreadKeys(ctx, db.ThreadKeysParams{ThreadID: threadID, Scope: j.options.Scope})
+			keys, err := queries.ThreadKeys(ctx, db.ThreadKeysParams{ThreadID: threadID, Scope: scope})
 			if err != nil {
 				return err
 			}
 			if len(keys) == 0 {
 				// There is nothing of it; the error is that of anyone who asks for it.
-				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: j.options.Scope}).Head(ctx, threadID)
+				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: scope}).Head(ctx, threadID)
 				if err != nil {
 					return err
 				}
 			}
 			for _, key := range keys {
-				if err := send(db.ThreadsToVerifyRow{ThreadKey: key, Scope: j.options.Scope, ThreadID: threadID}); err != nil {
+				if err := send(db.ThreadsToVerifyRow{ThreadKey: key, Scope: scope, ThreadID: threadID}); err != nil {
 					return err
 				}
 			}
@@ -174,7 +177,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 	}
 
 	if j.options.SampleThreads > 0 {
-		sample, err := queries.RandomThreads(ctx, db.RandomThreadsParams{Scope: scope, Since: since, N: int32(j.options.SampleThreads)})
+		sample, err := queries.RandomThreads(ctx, db.RandomThreadsParams{Scope: j.options.Scope, Since: since, N: int32(j.options.SampleThreads)})
 		if err != nil {
 			return err
 		}
@@ -186,7 +189,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 		return nil
 	}
 
-	next := db.ThreadsToVerifyParams{After: pgtype.UUID{Valid: true}, Scope: scope, Since: since, Page: threadsPerPage}
+	next := db.ThreadsToVerifyParams{After: pgtype.UUID{Valid: true}, Scope: j.options.Scope, Since: since, Page: threadsPerPage}
 	if j.options.SampleShare > 0 {
 		next.Share = &j.options.SampleShare
 	}
@@ -208,7 +211,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 	if next.Share != nil || since != nil {
 		return nil
 	}
-	orphans, err := queries.OrphanedKeys(ctx, scope)
+	orphans, err := queries.OrphanedKeys(ctx, j.options.Scope)
 	if err != nil {
 		return err
 	}
@@ -255,6 +258,7 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 	j.done.Snapshots += found.Snapshots
 	j.done.Problems += len(found.Problems)
 	j.done.Repaired += len(found.Repaired)
+	j.done.Notes += len(found.Notes)
 	if j.options.Report != nil {
 		j.options.Report(found)
 	}
@@ -306,30 +310,36 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		return err
 	})
 	if damage := damageIn(err); damage != nil {
-		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message})
+		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message, Severity: pgagui.Damage})
 	} else if err != nil {
 		return VerifiedThread{}, err
 	}
 
 	for _, problem := range inLog {
-		found.Problems = append(found.Problems, ThreadProblem{Problem: problem})
+		if problem.Severity == pgagui.Note {
+			found.Notes = append(found.Notes, problem)
+		} else {
+			found.Problems = append(found.Problems, ThreadProblem{Problem: problem})
+		}
 	}
+	isSound := len(found.Problems) == 0
 	for _, problem := range inSnapshots {
 		// What a damaged log has lost may be left in a snapshot: that is not made again then.
-		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: len(inLog) == 0})
+		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: isSound})
 	}
 	return found, nil
 }
 
 // asProblems takes the rows of a query that answers with problems.
 func asProblems[Row ~struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }](rows []Row, err error) ([]pgagui.Problem, error) {
 	problems := make([]pgagui.Problem, len(rows))
 	for i, row := range rows {
-		fields := struct{ RunID, Problem string }(row)
-		problems[i] = pgagui.Problem{RunID: fields.RunID, Problem: fields.Problem}
+		fields := struct{ RunID, Problem, Severity string }(row)
+		problems[i] = pgagui.Problem{RunID: fields.RunID, Problem: fields.Problem, Severity: pgagui.Severity(fields.Severity)}
 	}
 	return problems, err
 }

@@ -76,7 +76,7 @@ func goOnWithSession(where string) error {
 	if err != nil {
 		return err
 	}
-	_, err = store.SaveSessionState(ctx, "t", "session", document, pgagui.SaveState{RunID: "r2", Version: saved.Version})
+	_, err = store.SaveSessionState(ctx, "t", "session", document, pgagui.SaveState{RunID: "r2", ExpectedVersion: saved.Version})
 	return err
 }
 
@@ -133,7 +133,7 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 					t.Errorf("%s has, error %v,\n%s\nwant\n%s", runID, err, loaded.Document, want)
 				}
 			}
-			_, err = store.SaveSessionState(t.Context(), "t", "session", document, pgagui.SaveState{RunID: "r2", Version: version})
+			_, err = store.SaveSessionState(t.Context(), "t", "session", document, pgagui.SaveState{RunID: "r2", ExpectedVersion: version})
 			if !errors.Is(err, pgagui.ErrStaleVersion) {
 				t.Errorf("a writer that has not seen what the agent saved: %v", err)
 			}

@@ -227,11 +227,11 @@ func TestVerify(t *testing.T) {
 	commands.must("import", writeFile(t, "other.ndjson", answer("other", "r", 1)...))
 	commands.must("import", writeFile(t, "mine.ndjson", answer("t", "r", 1)...), "--scope", "mine")
 	commands.must("compact")
-	if out := commands.must("verify"); !strings.HasPrefix(out, "2 threads, ") || !strings.Contains(out, ": no problem, in ") {
+	if out := commands.must("verify"); !strings.HasPrefix(out, "3 threads, ") || !strings.Contains(out, ": no problem, in ") {
 		t.Errorf("verify: %s", out)
 	}
 	for threads, arguments := range map[int][]string{
-		0: {"--since", "2999-01-01T00:00:00Z"}, 1: {"--sample", "1"}, 2: {"--since", "1h", "--sample", "100%"}, 3: {"--all-scopes", "--workers", "3"},
+		0: {"--since", "2999-01-01T00:00:00Z"}, 1: {"--sample", "1"}, 2: {"--since", "1h", "--sample", "100%", "--scope", ""}, 3: {"--workers", "3"},
 	} {
 		if got := parse[verified](commands, append([]string{"verify"}, arguments...)...); got.Threads != threads || len(got.Reports) != threads {
 			t.Errorf("verify %v: %+v, want %d threads", arguments, got, threads)
@@ -252,7 +252,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"verify t", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
 		{"verify t --in-sql", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
-		{"verify --all-scopes --sample 100% t", "", "name none with them", exitUsage},
+		{"verify --sample 100% t", "", "name none with them", exitUsage},
 		{"verify --repair t", "thread t, run r4: repaired: the snapshot is not what the log says: the state differs\n", "", exitOK},
 		{"verify t", "", "", exitOK},
 		{"verify other --repair", wrongStatus, ": 1 problem, in ", exitProblems},
@@ -263,10 +263,10 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", check.arguments, result.code, result.out, result.messages)
 		}
 	}
-	result := commands.run("verify", "--all-scopes", "--workers", "1")
+	result := commands.run("verify", "--workers", "1")
 	for _, line := range []string{wrongStatus, "scope mine, thread t, run r: the snapshot is not what the log says: the state differs\n"} {
 		if !strings.Contains(result.out, line) {
-			t.Errorf("verify --all-scopes: %s, want %s", result.out, line)
+			t.Errorf("verify: %s, want %s", result.out, line)
 		}
 	}
 	result = commands.run("verify", "other", "--json")
@@ -282,7 +282,7 @@ func TestVerify(t *testing.T) {
 		len(got.Reports[0].Problems) != 1 || got.Reports[0].Problems[0] != want {
 		t.Errorf("JSON: %s", result.out)
 	}
-	for _, arguments := range []string{"--sample 0", "--sample 101%", "--sample x", "--since yesterday", "--workers 0", "--scope a --all-scopes"} {
+	for _, arguments := range []string{"--sample 0", "--sample 101%", "--sample x", "--since yesterday", "--workers 0"} {
 		commands.mustFail(exitUsage, append([]string{"verify"}, strings.Fields(arguments)...)...)
 	}
 }
@@ -291,11 +291,48 @@ func TestScopesAreSeparate(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	commands.must("import", writeFile(t, "mine.ndjson", answer("t", "r", 1)...), "--scope", "mine")
-	if message := commands.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "scope") {
+	if message := commands.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "Is it in another scope? --scope NAME says which.") {
 		t.Errorf("message: %s", message)
 	}
-	if got := parse[verified](commands, "verify"); got.Threads != 0 {
-		t.Errorf("verify in another scope: %+v", got)
+}
+
+// What looks after the database works on all scopes, what removes threads on one, and what was passed over is said.
+func TestWhichScopesACommandWorksOn(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	for _, scope := range []string{"mine", "yours"} {
+		commands.must("import", writeFile(t, "chat.ndjson", answer("t", "r", 1)...), "--scope", scope)
+	}
+	if got := parse[verified](commands, "verify"); got.Threads != 2 {
+		t.Errorf("verify: %+v", got)
+	}
+	if done := parse[compactResult](commands, "compact"); done.Runs != 2 {
+		t.Errorf("compact: %+v", done)
+	}
+	for arguments, want := range map[string]outcome{
+		"verify --scope mine --json":                           {exitOK, `{"threads":1,`, ""},
+		"verify --scope whose --json":                          {exitOK, `{"threads":0,`, "scope \"whose\": 2 threads of other scopes were not checked: name another --scope, or none to check all\n"},
+		"verify t":                                             {exitRefused, "", "thread \"t\" is unknown. A thread exists once a run of it has begun. Is it in another scope? --scope NAME says which.\n"},
+		"verify t --scope mine --json":                         {exitOK, `{"threads":1,`, ""},
+		"erase --older-than 1us --dry-run":                     {exitOK, "would erase 0 threads", "scope \"\": 2 threads of other scopes were passed over: --scope NAME or --all-scopes takes them\n"},
+		"erase --older-than 1us --dry-run --scope mine --json": {exitOK, `{"threads":1,`, ""},
+		"erase --older-than 1us --dry-run --all-scopes --json": {exitOK, `{"threads":2,`, ""},
+		"erase --older-than 1us --all-scopes --scope mine":     {exitUsage, "", "exclude each other"},
+		"compact --scope mine":                                 {exitUsage, "", "compact works on the threads of all scopes: leave --scope out"},
+		"reap --scope mine":                                    {exitUsage, "", "reap works on"},
+		"repack --scope mine":                                  {exitUsage, "", "repack works on"},
+		"stats --scope mine":                                   {exitUsage, "", "stats works on"},
+		"migrate down --yes --scope mine":                      {exitUsage, "", "down works on"},
+		"worker --scope mine":                                  {exitUsage, "", "--erase"},
+		"worker --erase @daily --erase-after 1d":               {exitUsage, "", "--scope and --all-scopes"},
+	} {
+		got := commands.run(strings.Fields(arguments)...)
+		if got.code != want.code || !strings.HasPrefix(got.out, want.out) || !strings.Contains(got.messages, want.messages) || want.messages == "" && got.messages != "" {
+			t.Errorf("pgagui %s: %+v, want %+v", arguments, got, want)
+		}
+	}
+	if text := commands.must("help", "scopes"); !strings.Contains(text, scopesText) {
+		t.Errorf("help: %s", text)
 	}
 }
 
@@ -556,7 +593,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 		t.Errorf("nothing is that old: %q", text)
 	}
 	if result := commands.run("erase", "t", "unknown", "--yes", "--reason", "asked to"); result.code != exitRefused ||
-		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" does not exist`) {
+		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" is unknown. Is it in another scope? --scope NAME says which.`) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)

@@ -39,7 +39,7 @@ func TestDemoInADatabaseKeepsToItsScope(t *testing.T) {
 	commands := commandLine{t, testdb.Empty(t)}
 	out := commands.must("demo")
 	checkDemo(t, out)
-	if got := parse[verified](commands, "verify"); got.Threads != 0 {
+	if got := parse[verified](commands, "verify", "--scope", ""); got.Threads != 0 {
 		t.Errorf("the demo left %d threads in the default scope", got.Threads)
 	}
 	scope := regexp.MustCompile(`pgagui-demo-\w+`).FindString(out)

@@ -16,13 +16,14 @@ import (
 func (p *program) eraseCommand() *cobra.Command {
 	var olderThan time.Duration
 	var options jobs.EraseOptions
-	allScopes, yes := false, false
+	yes := false
 	command := &cobra.Command{
 		Use:   "erase THREAD… | --older-than TIME",
 		Short: "Remove threads for good",
 		Long: `Removes threads entirely: their events, runs, snapshots, session state and checkpoints, each thread in a transaction of its own. With
---older-than those to which nothing was appended, and in which nothing was saved, for so long. What stays of a thread is a row in the table agui.erasure: which thread, when, by whom and why, never what was in
-it. Appends to an erased thread are refused until "pgagui allow" lets it begin anew.
+--older-than those of the scope, or of all scopes, to which nothing was appended, and in which nothing was saved, for so long. What stays
+of a thread is a row in the table agui.erasure: which thread, when, by whom and why, never what was in it. Appends to an erased thread
+are refused until "pgagui allow" lets it begin anew.
 
 It asks first; where there is no terminal to ask on, it needs --yes. It takes the rights of the role agui_maintainer. Backups and archived
 WAL hold a thread until they expire.`,
@@ -33,17 +34,19 @@ WAL hold a thread until they expire.`,
 				return wrong("name threads, or say with --older-than which ones")
 			case options.MaxThreads < 0 || options.MaxTime < 0 || olderThan < 0:
 				return wrong("--limit, --max-time and --older-than must not be negative")
-			case len(threads) > 0 && (allScopes || options.MaxThreads > 0 || options.MaxTime > 0):
+			case len(threads) > 0 && (options.AllScopes || options.MaxThreads > 0 || options.MaxTime > 0):
 				return wrong("--all-scopes, --limit and --max-time go with --older-than")
+			case options.AllScopes && scopeIsGiven(command):
+				return wrong("--scope and --all-scopes exclude each other")
 			}
-			options.OlderThan = olderThan
-			if !allScopes {
-				options.Scope = &p.scope
-			}
+			options.OlderThan, options.Scope = olderThan, p.scope
 			if !options.DryRun && !yes {
 				what := countText(len(threads), "thread")
 				if len(threads) == 0 {
 					what = "all threads without news for " + olderThan.String()
+				}
+				if options.AllScopes {
+					what += ", of all scopes,"
 				}
 				fmt.Fprintf(p.messages, "This removes %s for good.\n", what)
 				if err := p.confirm(command); err != nil {
@@ -53,11 +56,11 @@ WAL hold a thread until they expire.`,
 			if len(threads) > 0 {
 				return p.eraseThreads(command.Context(), threads, options)
 			}
-			return p.eraseOlder(command.Context(), options)
+			return p.eraseOlder(command.Context(), options, scopeIsGiven(command))
 		},
 	}
 	command.Flags().Var((*age)(&olderThan), "older-than", "threads without an event or anything saved for so long, as in 12h or 90d")
-	command.Flags().BoolVar(&allScopes, "all-scopes", false, "with --older-than: threads of all scopes")
+	command.Flags().BoolVar(&options.AllScopes, "all-scopes", false, "with --older-than: threads of all scopes")
 	command.Flags().StringVar(&options.Reason, "reason", "", "noted in agui.erasure")
 	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "only say what would be removed")
 	command.Flags().IntVar(&options.MaxThreads, "limit", 0, "with --older-than: stop after so many threads; 0: when all are gone")
@@ -106,7 +109,8 @@ func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID 
 	return erased, tx.Commit(ctx)
 }
 
-func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions) error {
+// eraseOlder says which threads it passed over, unless the scope was given and so meant.
+func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions, scopeIsGiven bool) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {
 		return err
@@ -117,7 +121,11 @@ func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions) err
 		failure = errors.Join(failure, p.printErased(thread, options.DryRun))
 	}
 	done, err := jobs.Erase(ctx, pool, options)
-	return p.finishErase(done, errors.Join(err, failure))
+	err = p.finishErase(done, errors.Join(err, failure))
+	if (err == nil || errors.Is(err, errWorkLeft)) && !options.AllScopes && !scopeIsGiven {
+		err = errors.Join(err, p.hintAtOtherScopes(ctx, pool, "were passed over: --scope NAME or --all-scopes takes them"))
+	}
+	return err
 }
 
 func (p *program) printErased(thread jobs.ErasedThread, dryRun bool) error {

@@ -157,7 +157,11 @@ func explain(err error) string {
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.problem), usage.command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
-		return strings.TrimSuffix(err.Error(), ".") + ". " + refusal.Hint
+		hint := refusal.Hint
+		if errors.Is(err, pgagui.ErrUnknownThread) {
+			hint += " --scope NAME says which."
+		}
+		return strings.TrimSuffix(err.Error(), ".") + ". " + hint
 	case hasNoSchema(err):
 		return "the database has no schema agui, or an older one: run pgagui migrate up (" + err.Error() + ")"
 	case isUnavailable(err):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/printable"
 )
 
 func (p *program) importCommand() *cobra.Command {
@@ -141,6 +142,9 @@ func (p *program) open(name string) (content io.ReadCloser, called string, err e
 	return file, name, err
 }
 
+// shownThreadIDs is how many ids the summary of an import has; with --json it has all.
+const shownThreadIDs = 20
+
 // String is the summary of an import for people.
 func (i imported) String() string {
 	var text strings.Builder
@@ -149,5 +153,12 @@ func (i imported) String() string {
 		fmt.Fprintf(&text, " (%s new, %s already there)", thousands(i.New), thousands(i.AlreadyThere))
 	}
 	fmt.Fprintf(&text, ", %s in %s", bytesText(i.Bytes), durationText(i.Duration))
+	for n, threadID := range i.ThreadIDs {
+		if n == shownThreadIDs {
+			fmt.Fprintf(&text, "\n  … and %s more (pgagui threads lists them)", thousands(int64(len(i.ThreadIDs)-n)))
+			break
+		}
+		text.WriteString("\n  " + printable.Line(threadID))
+	}
 	return text.String()
 }

@@ -34,7 +34,7 @@ type importer struct {
 	onProgress func(imported) // after each call to the database
 
 	begin   time.Time
-	threads map[string]bool
+	threads map[string]bool // those that done has the ids of
 	done    imported
 
 	file string
@@ -51,7 +51,9 @@ type importOptions struct {
 // imported is what an import did.
 type imported struct {
 	Threads int `json:"threads"`
-	Runs    int `json:"runs"`
+	// ThreadIDs are theirs, in the order in which they came.
+	ThreadIDs []string `json:"threadIds"`
+	Runs      int      `json:"runs"`
 	// Events counts those of the files; some are New to the log, the others were AlreadyThere.
 	Events       int64 `json:"events"`
 	New          int64 `json:"new"`
@@ -103,7 +105,8 @@ func newImporter(pool *pgxpool.Pool, scope string, options importOptions) *impor
 // result is what was done so far.
 func (i *importer) result() imported {
 	done := i.done
-	done.Threads = len(i.threads)
+	done.Threads = len(done.ThreadIDs)
+	done.ThreadIDs = append([]string{}, done.ThreadIDs...)
 	done.AlreadyThere = done.Events - done.New
 	done.Duration = time.Since(i.begin)
 	return done
@@ -231,7 +234,10 @@ func (i *importer) send(ctx context.Context) error {
 	}
 	if run.sent == 0 {
 		i.done.Runs++
-		i.threads[run.threadID] = true
+		if !i.threads[run.threadID] {
+			i.threads[run.threadID] = true
+			i.done.ThreadIDs = append(i.done.ThreadIDs, run.threadID)
+		}
 	}
 	before := run.sent
 	run.seq = seq

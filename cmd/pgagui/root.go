@@ -68,7 +68,7 @@ Results go to stdout, everything else to stderr.`,
 	flags.StringVar(&p.databaseURL, "database-url", os.Getenv("DATABASE_URL"),
 		"address of the database, postgres://user@host/name;\nwithout it $DATABASE_URL, then libpq's $PGHOST, $PGDATABASE, …")
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
-	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on")
+	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on (see: pgagui help scopes)")
 	flags.BoolVar(&p.json, "json", false, "print results as JSON")
 
 	root.AddGroup(
@@ -83,11 +83,16 @@ Results go to stdout, everything else to stderr.`,
 			root.AddCommand(command)
 		}
 	}
-	add("start", p.demoCommand(), p.migrateCommand())
+	migrate, compact, reap, repack, stats := p.migrateCommand(), p.compactCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand()
+	for _, command := range append(migrate.Commands(), compact, reap, repack, stats) {
+		command.PreRunE = refuseScope
+	}
+	add("start", p.demoCommand(), migrate)
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
-	add("read", p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
-	add("keep", p.compactCommand(), p.workerCommand(), p.reapCommand(), p.repackCommand(), p.verifyCommand(), p.eraseCommand(), p.allowCommand(), p.statsCommand(), p.benchCommand())
-	root.AddCommand(p.versionCommand(), exitCodesTopic())
+	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
+	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, p.benchCommand())
+	root.AddCommand(p.versionCommand(), exitCodesTopic(), scopesTopic())
+	p.offerIDs(root)
 	return root
 }
 

@@ -59,14 +59,14 @@ func (r *sessionRun) check(command *cobra.Command) error {
 	return nil
 }
 
-// versionFlag is the flag that names a version; nil: it was not given.
-func versionFlag(command *cobra.Command) (*int64, error) {
-	if !command.Flags().Changed("version") {
+// versionFlag is a flag that names a version; nil: it was not given.
+func versionFlag(command *cobra.Command, name string) (*int64, error) {
+	if !command.Flags().Changed(name) {
 		return nil, nil
 	}
-	version, err := command.Flags().GetInt64("version")
+	version, err := command.Flags().GetInt64(name)
 	if err == nil && version < 0 {
-		err = &usageError{problem: "--version must not be negative", command: command.CommandPath()}
+		err = &usageError{problem: "--" + name + " must not be negative", command: command.CommandPath()}
 	}
 	return &version, err
 }
@@ -92,7 +92,7 @@ document}. Without KEY it prints all there is: {threadId, runId, state: {key: do
   pgagui session get trip-to-lisbon --run run-3 | jq .state`,
 		Args: between(1, 2, "a thread, and a key if you like"),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			version, err := versionFlag(command)
+			version, err := versionFlag(command, "version")
 			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
@@ -162,16 +162,16 @@ func (p *program) writeDocument(document []byte) error {
 
 func (p *program) sessionPutCommand() *cobra.Command {
 	var run sessionRun
-	whole := false
+	whole, overwrite := false, false
 	command := &cobra.Command{
 		Use:   "put THREAD KEY [FILE|-] | --session THREAD [FILE|-]",
 		Short: "Save a document, or with --session a whole session",
-		Long: `Saves the JSON document in a file, or on stdin, under a key, byte for byte, and prints its version. With --version it is saved only in the place of that
-one, and of none with --version 0; else in the place of whatever is there.
+		Long: `Saves the JSON document in a file, or on stdin, under a key, byte for byte, and prints its version. There must be none yet; with
+--expected-version that one must be the current one. With --overwrite it is saved whatever is there.
 
 With --session it saves a whole session, as "pgagui session get THREAD" prints it, all or nothing, and prints the versions of its keys. What has not
 changed is not written again. Where the session has "versions", others must not have saved meanwhile what they name.`,
-		Example: `  echo '{"items": []}' | pgagui session put trip-to-lisbon todo --run run-3 --version 4
+		Example: `  echo '{"items": []}' | pgagui session put trip-to-lisbon todo --run run-3 --expected-version 4
   pgagui session put --session trip-to-lisbon session.json`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if whole {
@@ -180,12 +180,15 @@ changed is not written again. Where the session has "versions", others must not 
 			return between(2, 3, "a thread and a key, and a file if it is not stdin")(nil, arguments)
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
-			version, err := versionFlag(command)
+			version, err := versionFlag(command, "expected-version")
 			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
-			if whole && (version != nil || run != sessionRun{}) {
+			if whole && (version != nil || overwrite || run != sessionRun{}) {
 				return &usageError{problem: "--session takes run and versions from the session", command: command.CommandPath()}
+			}
+			if version != nil && overwrite {
+				return &usageError{problem: "--expected-version and --overwrite exclude each other", command: command.CommandPath()}
 			}
 			names := 2
 			if whole {
@@ -203,9 +206,13 @@ changed is not written again. Where the session has "versions", others must not 
 				if whole {
 					return p.sessionPut(command.Context(), store, arguments[0], file, document)
 				}
-				save, err := run.saveState(command.Context(), store, arguments[0], version)
+				runID, err := run.resolve(command.Context(), store, arguments[0])
 				if err != nil {
 					return err
+				}
+				save := pgagui.SaveState{RunID: runID, Overwrite: overwrite}
+				if version != nil {
+					save.ExpectedVersion = *version
 				}
 				saved, err := store.SaveSessionState(command.Context(), arguments[0], arguments[1], document, save)
 				return p.printVersion(saved, err)
@@ -213,18 +220,10 @@ changed is not written again. Where the session has "versions", others must not 
 		},
 	}
 	run.addFlags(command)
-	command.Flags().Int64("version", 0, "only in the place of this version; 0: of none")
+	command.Flags().Int64("expected-version", 0, "the version that must be the current one; 0: there must be none")
+	command.Flags().BoolVar(&overwrite, "overwrite", false, "save it whatever is there")
 	command.Flags().BoolVar(&whole, "session", false, "save a whole session")
 	return command
-}
-
-// saveState says where a document is saved, and in the place of which version; nil: of any.
-func (r *sessionRun) saveState(ctx context.Context, store *pgagui.Store, threadID string, version *int64) (pgagui.SaveState, error) {
-	runID, err := r.resolve(ctx, store, threadID)
-	if version == nil {
-		return pgagui.SaveState{RunID: runID, Overwrite: true}, err
-	}
-	return pgagui.SaveState{RunID: runID, Version: *version}, err
 }
 
 // printVersion prints the version that was saved, unless that failed.
@@ -360,17 +359,21 @@ func (p *program) sessionRemoveCommand() *cobra.Command {
 		Use:   "rm THREAD KEY",
 		Short: "Remove a document",
 		Long: `Removes the document under a key as of a run, or the thread's own: runs before it keep theirs. Prints the number of the version that
-says so, 0 when there was nothing to remove.`,
+says so, 0 when there was nothing to remove. With --expected-version that one must be the current one.`,
 		Args: between(2, 2, "a thread and a key"),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			version, err := versionFlag(command)
+			version, err := versionFlag(command, "expected-version")
 			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				save, err := run.saveState(command.Context(), store, arguments[0], version)
+				runID, err := run.resolve(command.Context(), store, arguments[0])
 				if err != nil {
 					return err
+				}
+				save := pgagui.SaveState{RunID: runID, Overwrite: version == nil}
+				if version != nil {
+					save.ExpectedVersion = *version
 				}
 				removed, err := store.RemoveSessionState(command.Context(), arguments[0], arguments[1], save)
 				return p.printVersion(removed, err)
@@ -378,6 +381,6 @@ says so, 0 when there was nothing to remove.`,
 		},
 	}
 	run.addFlags(command)
-	command.Flags().Int64("version", 0, "only if this version is the current one")
+	command.Flags().Int64("expected-version", 0, "the version that must be the current one")
 	return command
 }

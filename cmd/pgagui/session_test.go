@@ -21,7 +21,7 @@ func TestSessionStateGoesInAndOutByteForByte(t *testing.T) {
 	if version := commands.must("session", "put", "t", "memory", file, "--run", "r1"); version != "1\n" {
 		t.Errorf("version %q", version)
 	}
-	if result := commands.runWithInput(document+" ", "session", "put", "t", "memory", "-", "--run", "r2", "--version", "1"); result.code != exitOK || result.out != "2\n" {
+	if result := commands.runWithInput(document+" ", "session", "put", "t", "memory", "-", "--run", "r2", "--expected-version", "1"); result.code != exitOK || result.out != "2\n" {
 		t.Errorf("from stdin: %+v", result)
 	}
 	for _, test := range []struct {
@@ -66,7 +66,7 @@ func TestSessionListAndRemove(t *testing.T) {
 	}
 	put(`{"a":1}`, "memory", "--run", "r1")
 	put(`[]`, "todo")
-	put(`{"a":2}`, "memory", "--run", "r2")
+	put(`{"a":2}`, "memory", "--run", "r2", "--overwrite")
 	withoutTime := func(table string) string {
 		var lines []string
 		for _, line := range strings.Split(strings.TrimSuffix(table, "\n"), "\n") {
@@ -77,7 +77,7 @@ func TestSessionListAndRemove(t *testing.T) {
 	if table := withoutTime(commands.must("session", "ls", "t", "--run", "r3")); table != "KEY VERSION RUN SAVED SIZE\nmemory 2 r2 7 B\ntodo 1 - 2 B" {
 		t.Errorf("table:\n%s", table)
 	}
-	if removed := commands.must("session", "rm", "t", "memory", "--run", "r2", "--version", "2"); removed != "3\n" {
+	if removed := commands.must("session", "rm", "t", "memory", "--run", "r2", "--expected-version", "2"); removed != "3\n" {
 		t.Errorf("removed %q", removed)
 	}
 	if removed := commands.must("session", "rm", "t", "nothing"); removed != "0\n" {
@@ -93,7 +93,7 @@ func TestSessionListAndRemove(t *testing.T) {
 	if table := commands.must("session", "ls", "t", "--versions", "memory", "--run", "r2"); !strings.Contains(table, "removed\n") {
 		t.Errorf("table:\n%s", table)
 	}
-	put(`3`, "memory", "--head")
+	put(`3`, "memory", "--head", "--overwrite")
 	if state := parse[pgagui.SessionState](commands, "session", "get", "t", "memory", "--head"); state.RunID != "r4" || string(state.Document) != "3" {
 		t.Errorf("the head has %+v", state)
 	}
@@ -122,13 +122,15 @@ func TestSessionFailures(t *testing.T) {
 		{"session get t k --run r1 --head", exitUsage, "--head"},
 		{"session get t --version 1", exitUsage, "KEY"},
 		{"session put --session t --run r1", exitUsage, "--session"},
-		{"session rm t k --version -1", exitUsage, "--version"},
+		{"session rm t k --expected-version -1", exitUsage, "--expected-version"},
 		{"session put t k " + notJSON, exitInput, notJSON + ":3: the document is no JSON"},
 		{"session put t k " + notUTF8, exitInput, notUTF8 + ":2: the document is not UTF-8"},
 		{"session put t k", exitInput, "stdin:1: "},
 		{"session put t k no-such-file", exitInput, "no-such-file"},
 		{"session put --session t " + session, exitInput, `session.json:1: the session is that of thread "u", not "t"`},
-		{"session put t k " + session + " --version 7", exitRefused, "the current version is 1. Somebody else"},
+		{"session put t k " + session + " --expected-version 7", exitRefused, "the current version is 1. Somebody else"},
+		{"session put t k " + session, exitRefused, "the writer has read that there is none, but the current version is 1"},
+		{"session put t k " + session + " --expected-version 1 --overwrite", exitUsage, "--overwrite"},
 		{"session put t k " + session + " --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
 		{"session get t nothing", exitRefused, `thread "t" has nothing of its own under the key "nothing"`},
 		{"session get t nothing --run r1", exitRefused, `run "r1" of thread "t" has nothing under the key "nothing"`},

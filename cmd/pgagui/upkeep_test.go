@@ -262,7 +262,7 @@ func TestWorkerDoesTheJobs(t *testing.T) {
 	commands := newCommandLine(t)
 	importThreads(t, commands, 2)
 	setLease(t, commands, "0")
-	worker := commands.start("worker", "--reap", "@every 1s", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--json")
+	worker := commands.start("worker", "--reap", "@every 1s", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--all-scopes", "--json")
 	for _, job := range []string{"compact", "reap", "repack", "verify", "erase"} {
 		worker.waitForLine(t, `"msg":"job scheduled"`, `"job":"`+job+`"`)
 	}
@@ -278,7 +278,7 @@ func TestWorkerDoesTheJobs(t *testing.T) {
 	if done := parse[compactResult](commands, "compact"); done.Waiting != 0 {
 		t.Errorf("afterwards %d runs wait", done.Waiting)
 	}
-	for _, wrong := range []string{"--compact=nonsense", "--erase=@daily", "--erase-after=1d", "--workers=0", "--grace=-1s", "extra"} {
+	for _, wrong := range []string{"--compact=nonsense", "--erase=@daily", "--erase-after=1d", "--all-scopes", "--scope=mine", "--workers=0", "--grace=-1s", "extra"} {
 		commands.mustFail(exitUsage, "worker", wrong)
 	}
 }

@@ -21,16 +21,23 @@ func (p *program) verifyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
 		Short: "Check log, tree and snapshots, like git fsck",
-		Long: `Checks threads, without arguments all of the scope: that no seq is missing, that batches, runs and their tree fit together, that runs
-begin and end as the log says, and that every snapshot is what folding the raw log gives. Without arguments, --sample and --since it also
-finds rows that belong to no thread. Each problem is a line; if any remains, the exit code is 1. Others may write meanwhile.
+		Long: `Checks threads: that no seq is missing, that batches, runs and their tree fit together, that runs begin and end as the log says, and
+that every snapshot is what folding the raw log gives. Without arguments it checks the threads of all scopes, with --scope those of one;
+threads that are named are of one scope. Without arguments, --sample and --since it also finds rows that belong to no thread. Each
+problem is a line; if any remains, the exit code is 1. Others may write meanwhile.
+
+Lines that begin with "note" are no damage: they say where an agent or its writer broke the protocol (events behind the end of a run, for
+instance), which is kept as it came.
 
 With --repair the snapshots of a thread are made again where something is wrong with them. The log is never touched: what is wrong with
 it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
-		Example: `  pgagui verify --all-scopes --sample 5% --since 7d
+		Example: `  pgagui verify --sample 5% --since 7d
   pgagui verify trip-to-lisbon --repair`,
 		RunE: func(command *cobra.Command, threads []string) error {
-			options.Scope, options.Threads = p.scope, threads
+			options.Threads = threads
+			if scopeIsGiven(command) {
+				options.Scope = &p.scope
+			}
 			if err := chooseThreads(&options, sample, since, time.Now()); err != nil {
 				return &usageError{problem: err.Error(), command: command.CommandPath()}
 			}
@@ -38,7 +45,6 @@ it is only named, and then the snapshots of that thread stay as well, for they m
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.AllScopes, "all-scopes", false, "check the threads of all scopes")
 	flags.StringVar(&sample, "sample", "", "check only some threads, chosen at random: a number, as in 100, or a share, as in 5%")
 	flags.StringVar(&since, "since", "", "check only threads with events or snapshots since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
 	flags.IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "threads to check side by side, each on a connection of its own")
@@ -52,11 +58,8 @@ func chooseThreads(options *jobs.VerifyOptions, sample, since string, now time.T
 	if options.Workers < 1 {
 		return errors.New("--workers must be 1 or more")
 	}
-	if len(options.Threads) > 0 && (options.AllScopes || sample != "" || since != "") {
-		return errors.New("--all-scopes, --sample and --since choose threads: name none with them")
-	}
-	if options.AllScopes && options.Scope != "" {
-		return errors.New("--scope and --all-scopes exclude each other")
+	if len(options.Threads) > 0 && (sample != "" || since != "") {
+		return errors.New("--sample and --since choose threads: name none with them")
 	}
 	if share, isShare := strings.CutSuffix(sample, "%"); isShare {
 		percent, err := strconv.ParseFloat(share, 64)
@@ -98,9 +101,9 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 		problems += len(thread.Problems)
 		if p.json {
 			result.Reports = append(result.Reports, thread)
-		} else if len(thread.Problems)+len(thread.Repaired) > 0 {
+		} else if len(thread.Problems)+len(thread.Repaired)+len(thread.Notes) > 0 {
 			line.clear()
-			printing = errors.Join(printing, p.printVerified(thread, options.AllScopes))
+			printing = errors.Join(printing, p.printVerified(thread, options.Scope == nil))
 		}
 		line.show(func() string {
 			return fmt.Sprintf("%s, %s", countText(threads, "thread"), countText(problems, "problem"))
@@ -126,11 +129,13 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 		return failure
 	case err == nil && result.Problems > 0:
 		return errProblems
+	case err == nil && result.Threads == 0 && options.Scope != nil:
+		return p.hintAtOtherScopes(ctx, pool, "were not checked: name another --scope, or none to check all")
 	}
 	return err
 }
 
-// printVerified writes a line for each problem of a thread.
+// printVerified writes a line for each problem of a thread, and for each note.
 func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) error {
 	where := "thread " + thread.ThreadID
 	switch {
@@ -147,6 +152,11 @@ func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) erro
 	}
 	for _, problem := range thread.Problems {
 		if err := p.printProblem(where, problem.Problem); err != nil {
+			return err
+		}
+	}
+	for _, note := range thread.Notes {
+		if err := p.printProblem("note: "+where, note); err != nil {
 			return err
 		}
 	}
@@ -169,6 +179,9 @@ func summary(done jobs.Verified) string {
 	}
 	if done.Repaired > 0 {
 		found += fmt.Sprintf(", %s repaired", thousands(int64(done.Repaired)))
+	}
+	if done.Notes > 0 {
+		found += ", " + countText(done.Notes, "note")
 	}
 	return fmt.Sprintf("%s, %s, %s: %s, in %s", countText(done.Threads, "thread"), countText(done.Events, "event"),
 		countText(done.Snapshots, "snapshot"), found, durationText(done.Duration))

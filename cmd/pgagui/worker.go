@@ -18,6 +18,7 @@ type workerFlags struct {
 	schedules   map[string]*string // by the name of the job
 	compaction  compactFlags
 	eraseAfter  time.Duration
+	allScopes   bool
 	verifySince time.Duration
 	grace       time.Duration
 }
@@ -45,6 +46,8 @@ cron and pg_cron may serve one database: a job is done by one of them at a time.
 
 On SIGTERM or Ctrl-C the worker starts nothing more, waits up to --grace for the jobs at work, and ends with exit code 0.
 
+All jobs work on all scopes, but for --erase, which needs --scope or --all-scopes.
+
 What it does it logs on stderr, with --json as JSON. To repack and to erase take the rights of the role agui_maintainer.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, how) },
@@ -54,7 +57,8 @@ What it does it logs on stderr, with --json as JSON. To repack and to erase take
 		how.schedules[job.name] = flags.String(job.name, job.schedule, "when to "+job.does)
 	}
 	how.compaction.addFlags(flags)
-	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: how long ago the last event of a thread must be, as in 12h or 90d;\nof all scopes, or of the --scope given")
+	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: how long ago the last event of a thread must be, as in 12h or 90d")
+	flags.BoolVar(&how.allScopes, "all-scopes", false, "with --erase: threads of all scopes, instead of those of --scope")
 	flags.Var((*age)(&how.verifySince), "verify-since", "with --verify: threads with events or snapshots since then; 0: all threads")
 	flags.DurationVar(&how.grace, "grace", defaultGrace, "on SIGTERM: how long jobs at work may go on")
 	return command
@@ -72,9 +76,11 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	if how.grace < 0 || (*how.schedules["erase"] != off) != (how.eraseAfter > 0) {
 		return wrong("--erase and --erase-after go together, and --grace must be 0 or more")
 	}
-	erasure := jobs.EraseOptions{OlderThan: how.eraseAfter, Reason: "pgagui worker --erase-after " + (*age)(&how.eraseAfter).String()}
-	if command.Flags().Changed("scope") {
-		erasure.Scope = &p.scope
+	if erases := *how.schedules["erase"] != off; !erases && (how.allScopes || scopeIsGiven(command)) || erases && how.allScopes == scopeIsGiven(command) {
+		return wrong("--erase needs one of --scope and --all-scopes; all other jobs work on all scopes")
+	}
+	erasure := jobs.EraseOptions{
+		OlderThan: how.eraseAfter, Scope: p.scope, AllScopes: how.allScopes, Reason: "pgagui worker --erase-after " + (*age)(&how.eraseAfter).String(),
 	}
 
 	// Each job has a connection beside that of its lock; compaction has one for each of its workers.
@@ -105,7 +111,7 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 
 // verifyRecent checks the threads of all scopes that have news; problems are an error, so that they are logged as one.
 func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) (jobs.Verified, error) {
-	options := jobs.VerifyOptions{AllScopes: true}
+	options := jobs.VerifyOptions{}
 	if since > 0 {
 		options.Since = time.Now().Add(-since)
 	}
@@ -117,7 +123,7 @@ func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) 
 	}
 	done, err := jobs.Verify(ctx, pool, options)
 	if err == nil && done.Problems > 0 {
-		err = fmt.Errorf("%s found, the first in %s (pgagui verify --all-scopes names all)", countText(done.Problems, "problem"), first)
+		err = fmt.Errorf("%s found, the first in %s (pgagui verify names all)", countText(done.Problems, "problem"), first)
 	}
 	return done, err
 }

@@ -1,11 +1,11 @@
 -- name: SaveSessionState :one
 select agui.save_session_state(
-    @thread_id::text, @key::text, sqlc.narg(document)::json, sqlc.narg(run_id)::text, sqlc.narg(version)::bigint, @scope::text
+    @thread_id::text, @key::text, sqlc.narg(document)::json, sqlc.narg(run_id)::text, @expected_version::bigint, @overwrite::boolean, @scope::text
 )::bigint as version;
 
 -- name: RemoveSessionState :one
 select agui.remove_session_state(
-    @thread_id::text, @key::text, sqlc.narg(run_id)::text, sqlc.narg(version)::bigint, @scope::text
+    @thread_id::text, @key::text, sqlc.narg(run_id)::text, @expected_version::bigint, @overwrite::boolean, @scope::text
 )::bigint as version;
 
 -- name: LoadSessionState :many

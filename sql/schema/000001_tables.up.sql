@@ -5,6 +5,7 @@
 --   batch     the log: the events of one append call, verbatim. seq numbers a thread's events 1, 2, 3, … in commit order.
 --   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
 --   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
+--   thread_activity  what a list of threads shows of each: when it was active, title, agent, metadata.
 --   erasure   what was erased for good: which thread, when, by whom.
 --
 -- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
@@ -69,6 +70,7 @@ create table agui.run (
     thread_key uuid not null references agui.thread,
     run_no     int not null,
     parent_no  int,
+    parent_given boolean not null default false,
     run_id     text not null,
     status     text not null,
     first_seq  bigint not null,
@@ -87,7 +89,8 @@ create table agui.run (
     foreign key (thread_key, parent_no) references agui.run,
     constraint run_parent_is_older check (parent_no < run_no),
     constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
-    constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null))
+    constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null)),
+    constraint run_reasons_are_not_empty check (cut_off_reason <> '' and stop_reason <> '')
 );
 
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
@@ -97,19 +100,22 @@ create index run_to_repack on agui.run (ended_at) where repacked_at is null and 
 comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
 comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
 comment on column agui.run.parent_no is 'The run that this one goes on from; null: a root.';
+comment on column agui.run.parent_given is
+    'Whether its writer gave the parent, or that there is none, beside the events. Otherwise it is the one that RUN_STARTED names, else the run begun before it.';
 comment on column agui.run.run_id is 'runId of the protocol, unique in its thread.';
-comment on column agui.run.status is 'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR).';
+comment on column agui.run.status is
+    'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR): what its last end says, also where events follow it.';
 comment on column agui.run.first_seq is 'seq of its first event.';
 comment on column agui.run.last_seq is 'seq of its last event; null while it is running. Runs that went on side by side interleave in the log.';
 comment on column agui.run.started_at is 'recorded_at of its first event.';
-comment on column agui.run.ended_at is 'recorded_at of its last event; null while it is running.';
+comment on column agui.run.ended_at is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
 comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
 comment on column agui.run.n is 'Number of its events, counted when compaction processed the run; null: not processed yet.';
 comment on column agui.run.log_bytes is
-    'Bytes that its batches take as stored (compressed), measured when compaction processed the run and again when it was repacked; '
+    'Bytes that its batches and its input take as stored (compressed), measured when compaction processed the run and again when it was repacked; '
     'null: not processed yet.';
 comment on column agui.run.repacked_at is 'When its batches were joined into larger ones; null: not yet.';
 comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
@@ -143,7 +149,8 @@ comment on column agui.batch.run_no is
 comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
 comment on column agui.batch.earlier_us is
-    'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined; null: all at once.';
+    'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events '
+    'made; null: all at once.';
 
 create table agui.run_input (
     thread_key uuid not null,
@@ -164,31 +171,28 @@ comment on column agui.run_input.input is
 create table agui.thread_activity (
     thread_key    uuid primary key references agui.thread,
     scope_key     bigint not null,
+    archived      boolean not null default false,
     active_at     timestamptz not null,
-    head_no       int,
-    runs          int not null default 0,
     title         text,
     derived_title text,
     agent         text,
-    archived      boolean not null default false,
     metadata      jsonb not null default '{}',
     constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
 );
 
-create index thread_activity_by_time on agui.thread_activity (scope_key, active_at desc, thread_key desc);
+create index thread_activity_by_time on agui.thread_activity (scope_key, archived, active_at desc, thread_key desc);
 
 comment on table agui.thread_activity is
-    'What a list of threads shows of each. Appends update it when a run begins or ends, never for the events between; '
-    'agui.set_thread sets what people give a thread.';
-comment on column agui.thread_activity.scope_key is 'The first 64 bits of thread_key: the hash of the scope.';
-comment on column agui.thread_activity.active_at is 'When a run of the thread last began or ended, or session state or a checkpoint was first saved.';
-comment on column agui.thread_activity.head_no is 'run_no of the head; null: no run has begun.';
-comment on column agui.thread_activity.runs is 'Number of runs.';
+    'What lists of threads need of each: when it was active, and what agui.set_thread sets. A run that begins or ends updates it, '
+    'the events between do not.';
+comment on column agui.thread_activity.scope_key is 'The first 64 bits of thread_key, as a number: the hash of the scope.';
+comment on column agui.thread_activity.archived is 'Whether lists leave the thread out unless they are asked for it.';
+comment on column agui.thread_activity.active_at is
+    'When a run of the thread last began or ended, as agui.run has it; without runs, when the thread was made.';
 comment on column agui.thread_activity.title is 'The title that was set; null: none.';
 comment on column agui.thread_activity.derived_title is
     'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity.agent is 'The agent that the thread belongs to; null: not set.';
-comment on column agui.thread_activity.archived is 'Whether lists leave the thread out unless asked for it.';
 comment on column agui.thread_activity.metadata is 'What an application keeps with the thread, a JSON object.';
 comment on index agui.thread_activity_by_time is 'A page of the threads of a scope, newest activity first.';
 

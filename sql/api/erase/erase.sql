@@ -10,7 +10,8 @@ begin
     if erasure.thread_key is null then
         raise exception using
             errcode = 'UI001',
-            message = format('thread "%s" does not exist', thread_id);
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'Is it in another scope?';
     end if;
     return erasure;
 end

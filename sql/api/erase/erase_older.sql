@@ -3,7 +3,7 @@ create or replace procedure agui.erase_older(
     reason      text default null,
     max_threads int default null,
     max_time    interval default null,
-    scope       text default null
+    scope       text default ''
 )
 language plpgsql
 -- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
@@ -35,7 +35,7 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
     'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;

@@ -13,15 +13,12 @@ declare
     key uuid := agui.thread_key(scope, thread_id);
     run agui.run;
 begin
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread where thread_key = key for no key update;
-    end if;
+    perform agui_internal.lock_thread(key);
     run := agui_internal.find_run(thread_id, run_id, scope);
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(reason, 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
 end
 $$;
 

@@ -47,7 +47,8 @@ begin
     )
     select
         asked.thread_no,
-        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        run.run_id,
+        run.status,
         batch.first_seq + seen.n,
         batch.n - seen.n,
         batch.recorded_at,
@@ -73,13 +74,19 @@ begin
         order by batch.first_seq
         limit max_batches
     ) as batch
+    left join lateral (
+        select run.run_id, run.status
+        from agui.run as run
+        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        offset 0
+    ) as run on true
     cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
     where asked.problem is null
     union all
-    select asked.thread_no, null, null, null, null, null, null, asked.problem
+    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
     from asked
     where asked.problem is not null
-    order by 1, 3;
+    order by 1, 4;
 end
 $$;
 

@@ -2,7 +2,8 @@ create or replace function agui.remove_session_state(
     thread_id text,
     key       text,
     run_id    text default null,
-    version   bigint default null,
+    expected_version bigint default 0,
+    overwrite boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -15,16 +16,20 @@ declare
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
-    if not found and coalesce(version, 0) = 0 then
+    if not found and (overwrite or coalesce(expected_version, 0) = 0) then
         return 0;  -- and no thread is made for it
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
-    return agui_internal.write_session_state(thread, run_no, key, null, version, false, agui_internal.session_subject(thread_id, run_id));
+    return agui_internal.write_session_state(
+        thread, run_no, key, null,
+        case when overwrite is not true then coalesce(expected_version, 0) end,
+        false, agui_internal.session_subject(thread_id, run_id)
+    );
 end
 $$;
 
-comment on function agui.remove_session_state(text, text, text, bigint, text) is
+comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
     'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what they have. Returns the number of the version that says so, 0 when '
-    'there was nothing to remove. version and errors are those of agui.save_session_state.';
+    'there was nothing to remove. expected_version, overwrite (which removes whatever is there) and errors are those of agui.save_session_state.';
 
-revoke execute on function agui.remove_session_state(text, text, text, bigint, text) from public;
+revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;

@@ -1,5 +1,10 @@
-create or replace function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text)
-returns void
+create or replace function agui_internal.ensure_thread(
+    thread_key uuid,
+    scope      text,
+    thread_id  text,
+    created_at timestamptz default clock_timestamp()
+)
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -11,11 +16,11 @@ begin
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
-        insert into agui.thread (thread_key, scope, thread_id)
-        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id)
+        insert into agui.thread (thread_key, scope, thread_id, created_at)
+        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
         if found then
-            return;
+            return true;
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
@@ -24,10 +29,12 @@ begin
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
             hint = 'Two ids with the same 128-bit hash: choose another thread id.';
     end if;
+    return false;
 end
 $$;
 
-comment on function agui_internal.ensure_thread(uuid, text, text) is
-    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Answers whether it made the row.';
 
-revoke execute on function agui_internal.ensure_thread(uuid, text, text) from public;
+revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;

@@ -45,6 +45,7 @@ begin
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
     where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
+    perform agui_internal.note_activity(thread_key, stamp);
     return log_end.last_seq + closing_n;
 end
 $$;

@@ -54,7 +54,7 @@ begin
                 case when version = 0 then 'that there is none' else format('version %s', version) end,
                 case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
             detail = format('current version %s', current),
-            hint = 'Somebody else has saved it. Load it again, and save what becomes of that.';
+            hint = 'Somebody else has saved it: load it, and save what becomes of that. overwrite => true saves whatever is there.';
     end if;
     if document is null and current = 0 then
         return 0;
