@@ -31,7 +31,7 @@ drop function agui_internal.active_at(thread agui.thread);
 drop function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text);
 drop function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold);
 drop type agui_internal.reopening;
-drop function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint);
+drop function agui_internal.lineage_events(thread_id text, leaf agui.run, after_seq bigint, until bigint, with_inputs boolean);
 drop function agui_internal.fold_given(start agui_internal.fold, events text);
 drop function agui_internal.compact_step(events json, shape text);
 drop function agui_internal.compact_snapshots(head text, tail text, state text, changes_messages boolean, before agui_internal.fold, after agui_internal.fold);

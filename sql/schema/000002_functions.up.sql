@@ -2021,7 +2021,7 @@ begin
     );
     answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
     answer.events := case shape
-        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        when 'events' then agui_internal.lineage_events(thread_id, leaf, behind, answer.seq, with_inputs => false)
         else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
     end;
     answer.seq := greatest(answer.seq, behind);
@@ -10968,31 +10968,60 @@ comment on function agui_internal.fold_given(agui_internal.fold, text) is
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
 -- sql/internal/streams/lineage_events.sql
-create or replace function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint)
+create or replace function agui_internal.lineage_events(thread_id text, leaf agui.run, after_seq bigint, until bigint, with_inputs boolean)
 returns json
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    inputs agui_internal.input_place[];
 begin
+    if with_inputs then
+        select array_agg(place) into inputs
+        from (
+            select
+                array_agg(ancestor.run_no) as run_nos,
+                array_agg(coalesce(least(ancestor.last_seq, until), 9223372036854775807)) as through_seqs
+            from agui_internal.ancestors(leaf) as ancestor
+        ) as lineage
+        cross join lateral agui_internal.input_places(leaf.thread_key, lineage.run_nos, lineage.through_seqs) as place;
+    end if;
+
     return (
-        select ('[' || coalesce(string_agg(element.payload::text, ',' order by batch.first_seq, element.position), '') || ']')::json
+        select ('[' || coalesce(string_agg(
+            case
+                when place.seq is null then element.payload::text
+                when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
+                    agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
+                ))
+                -- Before the first event of a run that has no RUN_STARTED.
+                else '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id)
+                    || ',"input":' || given.input || '},' || element.payload
+            end,
+            ',' order by batch.first_seq, element.position
+        ), '') || ']')::json
         from agui_internal.ancestors(leaf) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
                 and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)
         cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        left join unnest(inputs) as place
+            on place.seq = batch.first_seq + element.position - 1
+        left join agui.run_input as given
+            on given.thread_key = leaf.thread_key and given.run_no = place.run_no
         where batch.first_seq + element.position - 1 > after_seq
             and (until is null or batch.first_seq + element.position - 1 <= until)
     );
 end
 $$;
 
-comment on function agui_internal.lineage_events(agui.run, bigint, bigint) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array.';
+comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
+    'the events into RUN_STARTED.';
 
-revoke execute on function agui_internal.lineage_events(agui.run, bigint, bigint) from public;
+revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
@@ -11078,7 +11107,7 @@ declare
     run         constant agui.run := agui_internal.run_at(leaf, until);
     fold        agui_internal.fold;
     parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run
+    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
     opened      agui_internal.reopening;  -- what it has open, while it is in progress
     thread      constant text := '"threadId":' || to_json(thread_id);
     interrupted text;
@@ -11088,7 +11117,7 @@ begin
         return '[]';
     end if;
     if shape is distinct from 'snapshot' then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape);
     end if;
 
     fold := agui_internal.fold_at(run, until);
@@ -11097,10 +11126,21 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if run.last_seq <= coalesce(until, run.last_seq) then
-        select element.payload into ending
-        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-        where batch.first_seq + element.position - 1 = run.last_seq;
+        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        select ended.payload into ending
+        from agui.batch as batch
+        cross join lateral (
+            select element.payload
+            from json_array_elements(batch.events) with ordinality as element (payload, position)
+            where agui_internal.event_type(element.payload) in ('RUN_FINISHED', 'RUN_ERROR')
+            order by element.position desc
+            limit 1
+        ) as ended
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.last_seq
+        order by batch.first_seq desc
+        limit 1;
         opened := row(null::text, agui_internal.compact_lanes(fold));
     else
         opened := agui_internal.reopening_events(run, until, fold);
@@ -11127,7 +11167,7 @@ begin
     if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), 'stream');
     end if;
     return '[' || events || ']';
 end

@@ -57,7 +57,7 @@ begin
     );
     answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
     answer.events := case shape
-        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        when 'events' then agui_internal.lineage_events(thread_id, leaf, behind, answer.seq, with_inputs => false)
         else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
     end;
     answer.seq := greatest(answer.seq, behind);
