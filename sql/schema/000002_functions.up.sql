@@ -1980,6 +1980,7 @@ as $function$
 declare
     key    constant uuid := agui.thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
+    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
     answer agui.attachment;
 begin
@@ -1996,15 +1997,14 @@ begin
 
     select batch.first_seq + batch.n - 1 into answer.seq
     from agui_internal.batch_with(key, 9223372036854775807) as batch;
-    if not found and run_id is null and behind = 0 then
+    if not found and run_id is null and (behind = 0 or is_standby) then
         answer.running := '{}';
-        answer.seq := 0;
+        answer.seq := behind;
         answer.events := '[]';
         return answer;
     end if;
     leaf := agui_internal.find_run(thread_id, run_id, scope);
-    -- What a standby does not have yet may come.
-    if behind > answer.seq and not pg_is_in_recovery() then
+    if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
             message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
@@ -2021,7 +2021,7 @@ begin
     );
     answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
     answer.events := case shape
-        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        when 'events' then agui_internal.lineage_events(thread_id, leaf, behind, answer.seq, with_inputs => false)
         else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
     end;
     answer.seq := greatest(answer.seq, behind);
@@ -8578,7 +8578,9 @@ begin
         ) || ',', ''),
         count(*) + 1
     into closing, closing_n
-    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
+    from agui.run as run
+    cross join lateral agui_internal.open_parts(run) as part
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
@@ -8687,7 +8689,7 @@ comment on type agui_internal.open_part is
     'Name, owner and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
-create or replace function agui_internal.open_parts(thread_key uuid, run_no int, until bigint default null)
+create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
 returns setof agui_internal.open_part
 language plpgsql
 stable
@@ -8722,8 +8724,9 @@ begin
         from (
             select stored.first_seq, agui_internal.json_guarded(stored.events) as events
             from agui.batch as stored
-            where stored.thread_key = open_parts.thread_key
-                and stored.run_no = open_parts.run_no
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
                 -- Most batches hold pieces alone; a type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
@@ -8758,11 +8761,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.open_parts(uuid, int, bigint) is
+comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
     'which they began. Chunks are not among them: what they open is in the fold.';
 
-revoke execute on function agui_internal.open_parts(uuid, int, bigint) from public;
+revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
 -- sql/internal/live/reap_run.sql
 create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
@@ -10965,31 +10968,60 @@ comment on function agui_internal.fold_given(agui_internal.fold, text) is
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
 -- sql/internal/streams/lineage_events.sql
-create or replace function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint)
+create or replace function agui_internal.lineage_events(thread_id text, leaf agui.run, after_seq bigint, until bigint, with_inputs boolean)
 returns json
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    inputs agui_internal.input_place[];
 begin
+    if with_inputs then
+        select array_agg(place) into inputs
+        from (
+            select
+                array_agg(ancestor.run_no) as run_nos,
+                array_agg(coalesce(least(ancestor.last_seq, until), 9223372036854775807)) as through_seqs
+            from agui_internal.ancestors(leaf) as ancestor
+        ) as lineage
+        cross join lateral agui_internal.input_places(leaf.thread_key, lineage.run_nos, lineage.through_seqs) as place;
+    end if;
+
     return (
-        select ('[' || coalesce(string_agg(element.payload::text, ',' order by batch.first_seq, element.position), '') || ']')::json
+        select ('[' || coalesce(string_agg(
+            case
+                when place.seq is null then element.payload::text
+                when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
+                    agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
+                ))
+                -- Before the first event of a run that has no RUN_STARTED.
+                else '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id)
+                    || ',"input":' || given.input || '},' || element.payload
+            end,
+            ',' order by batch.first_seq, element.position
+        ), '') || ']')::json
         from agui_internal.ancestors(leaf) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
                 and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)
         cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        left join unnest(inputs) as place
+            on place.seq = batch.first_seq + element.position - 1
+        left join agui.run_input as given
+            on given.thread_key = leaf.thread_key and given.run_no = place.run_no
         where batch.first_seq + element.position - 1 > after_seq
             and (until is null or batch.first_seq + element.position - 1 <= until)
     );
 end
 $$;
 
-comment on function agui_internal.lineage_events(agui.run, bigint, bigint) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array.';
+comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
+    'the events into RUN_STARTED.';
 
-revoke execute on function agui_internal.lineage_events(agui.run, bigint, bigint) from public;
+revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
@@ -11018,7 +11050,7 @@ begin
             part.*,
             agui_internal.json_string_text(to_json(part.name)::text) as id,
             part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
-        from agui_internal.open_parts(run.thread_key, run.run_no, until) as part
+        from agui_internal.open_parts(run, until) as part
     ),
     call as (
         select distinct on (id)
@@ -11075,7 +11107,7 @@ declare
     run         constant agui.run := agui_internal.run_at(leaf, until);
     fold        agui_internal.fold;
     parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run
+    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
     opened      agui_internal.reopening;  -- what it has open, while it is in progress
     thread      constant text := '"threadId":' || to_json(thread_id);
     interrupted text;
@@ -11085,7 +11117,7 @@ begin
         return '[]';
     end if;
     if shape is distinct from 'snapshot' then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape);
     end if;
 
     fold := agui_internal.fold_at(run, until);
@@ -11094,10 +11126,21 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if run.last_seq <= coalesce(until, run.last_seq) then
-        select element.payload into ending
-        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-        where batch.first_seq + element.position - 1 = run.last_seq;
+        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        select ended.payload into ending
+        from agui.batch as batch
+        cross join lateral (
+            select element.payload
+            from json_array_elements(batch.events) with ordinality as element (payload, position)
+            where agui_internal.event_type(element.payload) in ('RUN_FINISHED', 'RUN_ERROR')
+            order by element.position desc
+            limit 1
+        ) as ended
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.last_seq
+        order by batch.first_seq desc
+        limit 1;
         opened := row(null::text, agui_internal.compact_lanes(fold));
     else
         opened := agui_internal.reopening_events(run, until, fold);
@@ -11119,8 +11162,12 @@ begin
         opened.known,
         ending
     );
-    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
+    -- which more may come.
+    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+        and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
+    then
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), 'stream');
     end if;
     return '[' || events || ']';
 end
@@ -11612,6 +11659,19 @@ begin
     where pair.a <> pair.b and not agui_internal.json_equal(pair.a, pair.b);
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
+    end if;
+    -- A message that stands at several places is one: what comes changes all of them.
+    select min(pair.position) into differs_at
+    from (
+        select
+            place.position,
+            case when place.a is not null then min(place.position) over (partition by place.a) else place.position end as first_a,
+            case when place.b is not null then min(place.position) over (partition by place.b) else place.position end as first_b
+        from unnest(a.message_nos, b.message_nos) with ordinality as place (a, b, position)
+    ) as pair
+    where pair.first_a <> pair.first_b;
+    if differs_at is not null then
+        return format('message %s of %s is one with another in only one of the two', differs_at, cardinality(a.bodies));
     end if;
     return case
         when not agui_internal.json_equal(a.state, b.state) then 'the state differs'
