@@ -15,6 +15,7 @@ drop function agui_internal.has_activity_since(thread_key uuid, since timestampt
 drop function agui_internal.fold_difference(a agui_internal.fold, b agui_internal.fold);
 drop type agui_internal.life_event;
 drop function agui_internal.find_run(thread_id text, run_id text, scope text);
+drop function agui_internal.checked_thread_key(thread_id text, scope text);
 drop function agui_internal.ancestors(leaf agui.run);
 drop function agui_internal.fold_given(start agui_internal.fold, events text);
 drop function agui_internal.compact_step(events json, shape text);

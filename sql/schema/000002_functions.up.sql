@@ -82,6 +82,10 @@ begin
         where run.thread_key = key
             and run.run_id = append.run_id
             and run.status = 'running'
+            and exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and thread.scope = append.scope and thread.thread_id = append.thread_id
+            )
             and (after_seq is null or after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
@@ -94,15 +98,21 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append.scope or thread.thread_id <> append.thread_id as is_another
         into log_end
-        from (values (key)) as thread (thread_key)
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append.run_id
         left join lateral (
             select * from agui.batch where thread_key = key order by first_seq desc limit 1
         ) as batch on true;
 
+        if log_end.is_another then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
         new_events := events;
         new_n := call.n;
 
@@ -317,9 +327,10 @@ begin
                 select item.*, size.n
                 from (
                     select
-                        item.call_no, item.key, item.run_id, item.events, item.after_seq,
+                        item.call_no, item.key, item.thread_id, coalesce(item.scope, '') as scope, item.run_id, item.events, item.after_seq,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, run_ids, append_many.events, after_seqs) with ordinality as item (key, run_id, events, after_seq, call_no)
+                    from unnest(keys, thread_ids, scopes, run_ids, append_many.events, after_seqs) with ordinality
+                        as item (key, thread_id, scope, run_id, events, after_seq, call_no)
                     where not is_done[item.call_no]
                 ) as item
                 cross join lateral (
@@ -341,6 +352,12 @@ begin
                     asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
                 from asked
                 cross join lateral (
+                    select thread.scope, thread.thread_id
+                    from agui.thread as thread
+                    where thread.thread_key = asked.key
+                    limit 1
+                ) as thread
+                cross join lateral (
                     select run.run_no
                     from agui.run as run
                     where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
@@ -353,8 +370,9 @@ begin
                     order by batch.first_seq desc
                     limit 1
                 ) as latest
-                where asked.after_seq is null
-                    or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+                where thread.scope = asked.scope
+                    and thread.thread_id = asked.thread_id
+                    and (asked.after_seq is null or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -490,13 +508,15 @@ parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
     select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
     from agui.checkpoint as checkpoint
     left join agui.checkpoint as parent
         on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+    where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
     order by checkpoint.checkpoint_no;
 end
@@ -629,7 +649,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui.thread_key(scope, thread_id), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
     if erasure.thread_key is null then
         raise exception using
@@ -698,10 +718,12 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = agui.thread_key(lift_erasure.scope, lift_erasure.thread_id) and erasure.allowed_at is null;
+    where erasure.thread_key = key and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -2067,7 +2089,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
     perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
@@ -2122,10 +2144,19 @@ begin
     end if;
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
-        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        select
+            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
+            asked.run_id, asked.call_no
         from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
     loop
-        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        -- Nothing is said for a thread that another one has the key of: its runs were refused when they began.
+        select asked.* into run
+        from agui.run as asked
+        join agui.thread as thread on thread.thread_key = asked.thread_key
+        where asked.thread_key = item.thread_key
+            and asked.run_id = item.run_id
+            and thread.scope = item.scope
+            and thread.thread_id = item.thread_id;
         if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
             -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
@@ -2197,7 +2228,12 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                when item.after_seq <= 0 then null
+                -- Once for each follower: whoever has seen events was not refused then.
+                when item.after_seq <= 0 then (
+                    select 'UI012'
+                    from agui.thread as thread
+                    where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
+                )
                 when holder.first_seq is null and exists (
                     select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
                 ) then 'UI014'
@@ -3075,7 +3111,7 @@ return encode(
 
 comment on function agui.thread_key(text, text) is
     'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and thread id. '
-    'agui.append checks that two threads never share one.';
+    'A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;
 
@@ -3608,7 +3644,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui.thread_key(scope, thread_id);
+    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;
@@ -4029,10 +4065,7 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        raise exception using
-            errcode = 'UI012',
-            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
     end if;
 end
 $$;
@@ -4508,7 +4541,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.checked_thread_key(thread_id, scope);
     found_checkpoint agui.checkpoint;
 begin
     if thread_id is null or namespace is null or scope is null then
@@ -8255,7 +8288,11 @@ begin
             errcode = 'UI008',
             message = 'session state needs a thread id and a scope that are not null';
     end if;
-    return case when run_id is null then 0 else (agui_internal.find_run(thread_id, run_id, scope)).run_no end;
+    if run_id is null then
+        perform agui_internal.checked_thread_key(thread_id, scope);
+        return 0;
+    end if;
+    return (agui_internal.find_run(thread_id, run_id, scope)).run_no;
 end
 $$;
 
@@ -9792,6 +9829,36 @@ comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs f
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
+-- sql/internal/tree/checked_thread_key.sql
+create or replace function agui_internal.checked_thread_key(thread_id text, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+begin
+    perform
+    from agui.thread as thread
+    where thread.thread_key = key
+        and (thread.scope <> checked_thread_key.scope or thread.thread_id <> checked_thread_key.thread_id);
+    if found then
+        raise exception using
+            errcode = 'UI012',
+            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
+            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+    end if;
+    return key;
+end
+$$;
+
+comment on function agui_internal.checked_thread_key(text, text) is
+    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+
+revoke execute on function agui_internal.checked_thread_key(text, text) from public;
+
 -- sql/internal/tree/find_run.sql
 create or replace function agui_internal.find_run(thread_id text, run_id text, scope text)
 returns agui.run
@@ -9804,21 +9871,32 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_run agui.run;
 begin
+    -- The key is compared in the same statement: it may stand for another thread.
     if run_id is null then
         select * into found_run
         from agui.run as run
         where run.thread_key = key
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            )
         order by run.run_no desc
         limit 1;
     else
         select * into found_run
         from agui.run as run
-        where run.thread_key = key and run.run_id = find_run.run_id;
+        where run.thread_key = key
+            and run.run_id = find_run.run_id
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            );
     end if;
     if found_run.run_no is not null then
         return found_run;
     end if;
 
+    key := agui_internal.checked_thread_key(thread_id, scope);
     perform from agui.run as run where run.thread_key = key limit 1;
     if not found then
         raise exception using
@@ -9835,7 +9913,7 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run.';
+    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
 

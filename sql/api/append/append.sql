@@ -77,6 +77,10 @@ begin
         where run.thread_key = key
             and run.run_id = append.run_id
             and run.status = 'running'
+            and exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and thread.scope = append.scope and thread.thread_id = append.thread_id
+            )
             and (after_seq is null or after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
@@ -89,15 +93,21 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append.scope or thread.thread_id <> append.thread_id as is_another
         into log_end
-        from (values (key)) as thread (thread_key)
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append.run_id
         left join lateral (
             select * from agui.batch where thread_key = key order by first_seq desc limit 1
         ) as batch on true;
 
+        if log_end.is_another then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
         new_events := events;
         new_n := call.n;
 

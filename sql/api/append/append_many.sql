@@ -84,9 +84,10 @@ begin
                 select item.*, size.n
                 from (
                     select
-                        item.call_no, item.key, item.run_id, item.events, item.after_seq,
+                        item.call_no, item.key, item.thread_id, coalesce(item.scope, '') as scope, item.run_id, item.events, item.after_seq,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, run_ids, append_many.events, after_seqs) with ordinality as item (key, run_id, events, after_seq, call_no)
+                    from unnest(keys, thread_ids, scopes, run_ids, append_many.events, after_seqs) with ordinality
+                        as item (key, thread_id, scope, run_id, events, after_seq, call_no)
                     where not is_done[item.call_no]
                 ) as item
                 cross join lateral (
@@ -108,6 +109,12 @@ begin
                     asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
                 from asked
                 cross join lateral (
+                    select thread.scope, thread.thread_id
+                    from agui.thread as thread
+                    where thread.thread_key = asked.key
+                    limit 1
+                ) as thread
+                cross join lateral (
                     select run.run_no
                     from agui.run as run
                     where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
@@ -120,8 +127,9 @@ begin
                     order by batch.first_seq desc
                     limit 1
                 ) as latest
-                where asked.after_seq is null
-                    or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+                where thread.scope = asked.scope
+                    and thread.thread_id = asked.thread_id
+                    and (asked.after_seq is null or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )

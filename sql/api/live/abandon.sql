@@ -10,7 +10,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
     perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
