@@ -24,22 +24,64 @@ func Parallel() AppendOption {
 	return func(params *db.AppendEventsParams) { params.Parallel = true }
 }
 
+// WithInput gives the input of the run (RunAgentInput), a JSON object, where RUN_STARTED does not carry it. It comes with the call
+// that begins the run, and with those that repeat it; the log keeps its bytes as they are. What is read of the run is as if
+// RUN_STARTED carried it. ErrInvalidEvents when the run has begun without the call, ErrConflictingRepeat when a repeat brings another.
+func WithInput(input json.RawMessage) AppendOption {
+	return func(params *db.AppendEventsParams) { params.Input = rawjson.Text(input) }
+}
+
+// WithParent names the run that a new run goes on from, whatever RUN_STARTED names; empty: as without the option. It counts in the
+// call that begins the run. ErrConflictingRepeat when the run exists and goes on from another.
+func WithParent(runID string) AppendOption {
+	return func(params *db.AppendEventsParams) { params.ParentRunID = orNull(runID) }
+}
+
+// NoParent makes a new run a root, whatever RUN_STARTED names and although the thread may have other runs.
+func NoParent() AppendOption {
+	return func(params *db.AppendEventsParams) { params.ParentRunID = new("") }
+}
+
+// Strict refuses what breaks the protocol and is kept without it: events behind the end of the run (ErrRunEnded), a second
+// RUN_STARTED (ErrRunIDInUse), a run that begins with another event (ErrUnknownRun), and a RUN_STARTED with the id of another thread (ErrOtherThread).
+func Strict() AppendOption {
+	return func(params *db.AppendEventsParams) { params.Strict = true }
+}
+
 // Append appends events to a run and returns the seq of the last one. The log keeps their bytes as they are.
 //
-// RUN_STARTED must come first; it begins the run, as a child of its parentRunId or else of the thread's head. RUN_FINISHED or
-// RUN_ERROR ends it. All events of a call belong to one run and are stored together or not at all.
+// RUN_STARTED begins the run, as a child of its parentRunId or else of the thread's head. RUN_FINISHED or RUN_ERROR ends it. All
+// events of a call belong to one run and are stored together or not at all.
+//
+// Some agents go on after that, and begin again: the call that ends a run may bring more events, and calls with AfterSeq may
+// follow it, with another RUN_STARTED too, as long as no run went on from there. With AfterSeq(0) a run may begin with any event.
+// The run stays ended.
 //
 // Errors: ErrUnknownRun, ErrUnknownParent, ErrParentInProgress, ErrRunEnded, ErrRunInProgress, ErrConflictingRepeat,
-// ErrInvalidEvents, ErrRunIDInUse, ErrLimitExceeded (64 MB a call, nested 1,000 deep).
+// ErrInvalidEvents, ErrRunIDInUse, ErrRunCutOff, ErrLogRewound, ErrLimitExceeded (64 MB a call, nested 1,000 deep).
 func (s *Store) Append(
 	ctx context.Context, threadID, runID string, events []json.RawMessage, options ...AppendOption,
 ) (int64, error) {
+	seq, err := s.queries.AppendEvents(ctx, s.appendParams(threadID, runID, events, options))
+	return seq, refusal(err)
+}
+
+// Import appends, as Append does, events of a run that took place before: they are recorded at the times that they name (timestamp), one
+// without a time together with the event before it. Times never fall along the log of a thread and are at most now. A run that
+// has not ended counts as alive from now on. It takes the rights of agui_maintainer.
+func (s *Store) Import(
+	ctx context.Context, threadID, runID string, events []json.RawMessage, options ...AppendOption,
+) (int64, error) {
+	seq, err := s.queries.ImportEvents(ctx, db.ImportEventsParams(s.appendParams(threadID, runID, events, options)))
+	return seq, refusal(err)
+}
+
+func (s *Store) appendParams(threadID, runID string, events []json.RawMessage, options []AppendOption) db.AppendEventsParams {
 	params := db.AppendEventsParams{ThreadID: threadID, RunID: runID, Events: jsonArray(events), Scope: s.scope}
 	for _, option := range options {
 		option(&params)
 	}
-	seq, err := s.queries.AppendEvents(ctx, params)
-	return seq, refusal(err)
+	return params
 }
 
 // Abandon ends a run in progress whose writer will not come back, as failed: what it left open (messages, tool calls, reasoning,

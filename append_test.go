@@ -153,7 +153,8 @@ func TestAppendRefuses(t *testing.T) {
 	mustAppend(t, store, "other", "elsewhere", events(started("elsewhere"), finished))
 	mustAppend(t, store, "t", "done", events(started("done"), token(1), finished))
 	mustAppend(t, store, "t", "failed", events(started("failed"), failed))
-	mustAppend(t, store, "t", "open", events(started("open")))
+	mustAppend(t, store, "t", "leaf", events(started("leaf"), token(1), token(4), finished)) // 6 to 9
+	mustAppend(t, store, "t", "open", events(startedFrom("open", "failed")))
 
 	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`
 	wide := `{"type":"CUSTOM","value":[` + strings.Repeat("[],{},", 2000) + `1,"` + strings.Repeat("[", 5000) + `"]}`
@@ -195,10 +196,19 @@ func TestAppendRefuses(t *testing.T) {
 		{"late event after RUN_ERROR", "failed", events(token(2)), nil, pgagui.ErrRunEnded, "already failed"},
 		{"RUN_ERROR after RUN_ERROR", "failed", events(failed), nil, pgagui.ErrRunEnded, "already failed"},
 		{"RUN_ERROR once a run went on", "done", events(failed), nil, pgagui.ErrRunEnded, "already finished"},
-		{"event after the end in the same call", "open", events(finished, token(1)), nil, pgagui.ErrRunEnded, "event 2 of the call comes after the RUN_FINISHED"},
+		{"event after the end in the same call, strictly", "open", events(finished, token(1)), strict, pgagui.ErrRunEnded, "event 2 of the call comes after the end"},
+		{"event after RUN_ERROR after RUN_FINISHED, strictly", "open", events(finished, failed, failed), strict, pgagui.ErrRunEnded, "event 3 of the call comes after the end"},
+		{"late event with after_seq once a run went on", "done", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(3)}, pgagui.ErrRunEnded, `run "failed" went on from there`},
+		{"late event with after_seq, strictly", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(9), pgagui.Strict()}, pgagui.ErrRunEnded, "already finished"},
+		{"late event behind what the log does not have", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(8)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
 		{"run id used twice", "done", events(started("done")), nil, pgagui.ErrRunIDInUse, "exists already"},
 		{"second RUN_STARTED", "open", events(started("open")), nil, pgagui.ErrRunIDInUse, "exists already"},
 		{"RUN_STARTED in the middle", "open", events(token(1), started("open")), nil, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
+		{"RUN_STARTED in the middle, strictly", "open", events(token(1), started("open")), []pgagui.AppendOption{pgagui.AfterSeq(11), pgagui.Strict()}, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
+		{"second RUN_STARTED with after_seq, strictly", "open", events(started("open")), []pgagui.AppendOption{pgagui.AfterSeq(11), pgagui.Strict()}, pgagui.ErrRunIDInUse, "exists already"},
+		{"second RUN_STARTED of another run", "open", events(started("done")), []pgagui.AppendOption{pgagui.AfterSeq(11)}, pgagui.ErrRunIDInUse, `names another run, "done"`},
+		{"a first event of another type, strictly", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(0), pgagui.Strict()}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"another thread, strictly", "new", events(`{"type":"RUN_STARTED","threadId":"other"}`), strict, pgagui.ErrOtherThread, `another thread, "other"`},
 		{"RUN_STARTED of another run", "new", events(started("newer")), nil, pgagui.ErrRunIDInUse, `names another run, "newer"`},
 		{"repeat that differs", "done", events(started("done"), token(2)), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
 		{"repeat with other white space", "done", events(`{"type": "RUN_STARTED"}`), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
@@ -229,7 +239,10 @@ func TestAppendRefuses(t *testing.T) {
 	mustVerify(t, store, "t")
 }
 
-var parallel = []pgagui.AppendOption{pgagui.Parallel()}
+var (
+	parallel = []pgagui.AppendOption{pgagui.Parallel()}
+	strict   = []pgagui.AppendOption{pgagui.Strict()}
+)
 
 func TestEventsMustBeAnArray(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ var (
 	ErrLogRewound        = errors.New("the log was rewound")
 	ErrStaleVersion      = errors.New("session state was saved by another writer meanwhile")
 	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
+	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
 )
 
 var errorOfState = map[string]error{
@@ -53,6 +54,7 @@ var errorOfState = map[string]error{
 	"UI017": ErrLogRewound,
 	"UI018": ErrStaleVersion,
 	"UI019": ErrUnknownCheckpoint,
+	"UI021": ErrOtherThread,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

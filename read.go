@@ -55,11 +55,23 @@ type Restored struct {
 	Document json.RawMessage `json:"-"`
 }
 
-// Problem is something that Verify found wrong.
+// Problem is something that Verify found.
 type Problem struct {
 	RunID   string `json:"runId,omitempty"` // empty: no run can be named
 	Problem string `json:"problem"`
+	// Severity tells damage from what an agent or its writer did against the protocol.
+	Severity Severity `json:"severity"`
 }
+
+// Severity says how bad a Problem is.
+type Severity string
+
+const (
+	// Damage is what the database should not hold.
+	Damage Severity = "damage"
+	// Note is what an agent or its writer did against the protocol: it is kept as it was appended.
+	Note Severity = "note"
+)
 
 // Restore returns messages, state and interrupts as they stood at a point of a thread. It reads the nearest snapshot and folds
 // what follows it, so it costs about what it returns. Errors: ErrUnknownThread, ErrUnknownRun.
@@ -251,8 +263,8 @@ func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compac
 	return events, nil
 }
 
-// Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the raw log. No problem means that all is
-// well. jobs.Verify does it for many threads, and several times faster. Errors: ErrUnknownThread.
+// Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the raw log. No problem that is Damage means
+// that all is well. jobs.Verify does it for many threads, and several times faster. Errors: ErrUnknownThread.
 func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) {
 	rows, err := s.queries.Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
@@ -260,7 +272,7 @@ func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) 
 	}
 	problems := make([]Problem, len(rows))
 	for i, row := range rows {
-		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem}
+		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem, Severity: Severity(row.Severity)}
 	}
 	return problems, nil
 }

@@ -22,6 +22,8 @@ type RecorderConfig struct {
 	MaxBufferBytes int
 	// Durability is what an event that is stored has outlived.
 	Durability Durability
+	// Strict refuses what breaks the protocol, as the option Strict of Append does.
+	Strict bool
 	// CheckEvery is how often the recorder says that its runs are alive, and asks whether one shall stop. A second when 0.
 	CheckEvery time.Duration
 	// CallTimeout is after how long a call that the database does not answer is given up, to be repeated on another connection.
@@ -269,9 +271,41 @@ func (c *call) add(recording *Recording) (size int) {
 	c.params.Events = append(c.params.Events, string(jsonArray(events)))
 	c.params.AfterSeqs = append(c.params.AfterSeqs, recording.seq)
 	c.params.Scopes = append(c.params.Scopes, recording.scope)
-	c.params.Parallel = append(c.params.Parallel, recording.isParallel)
+	c.params.Parallel = append(c.params.Parallel, recording.options.Parallel)
 	c.params.Durable = config.Durability == Durable
+	c.params.Strict = config.Strict
+	if recording.seq == 0 {
+		size += c.addBeginning(&recording.options)
+	}
 	return size
+}
+
+// addBeginning gives the last call what comes with the beginning of a run, and returns its size.
+func (c *call) addBeginning(options *RecordOptions) (size int) {
+	if len(options.Input) > 0 {
+		c.params.Inputs = atLast(c.params.Inputs, len(c.recordings), string(options.Input))
+	}
+	switch {
+	case options.NoParent:
+		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.recordings), "=")
+	case options.Parent != "":
+		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.recordings), "="+options.Parent)
+	}
+	return len(options.Input)
+}
+
+// fill makes the arrays of what only beginnings have as long as the others, unless no call begins a run.
+func (c *call) fill() {
+	for _, items := range []*[]string{&c.params.Inputs, &c.params.ParentRunIds} {
+		if *items != nil {
+			*items = append(*items, make([]string, len(c.recordings)-len(*items))...)
+		}
+	}
+}
+
+// atLast sets the last of n items. The others that the slice does not have yet are empty.
+func atLast(items []string, n int, item string) []string {
+	return append(append(items, make([]string, n-1-len(items))...), item)
 }
 
 // send makes the call, again and again until it is answered.
@@ -279,6 +313,7 @@ func (r *Recorder) send(c call) {
 	if len(c.recordings) == 0 {
 		return
 	}
+	c.fill()
 	answers, err := again(r.background, r.config.CallTimeout, r.reporter("append"), func(ctx context.Context) ([]db.AppendManyRow, error) {
 		return r.store.queries.AppendMany(ctx, c.params)
 	})

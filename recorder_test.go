@@ -206,7 +206,7 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 		want   error
 	}{
 		{"busy", []string{started("r")}, pgagui.ErrRunInProgress},
-		{"unknown", []string{token(1)}, pgagui.ErrUnknownRun},
+		{"unknown", []string{startedFrom("r", "unknown")}, pgagui.ErrUnknownParent},
 		{"named otherwise", []string{started("x")}, pgagui.ErrRunIDInUse},
 		{"no type", []string{started("r"), `{"no":"type"}`}, pgagui.ErrInvalidEvents},
 		{"too deep", []string{started("r"), deep}, pgagui.ErrLimitExceeded},

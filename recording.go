@@ -22,6 +22,12 @@ var ErrClosed = errors.New("the recording is closed")
 type RecordOptions struct {
 	// Scope is that of the run's thread; empty: the store's.
 	Scope string
+	// Input is that of the run (RunAgentInput), a JSON object, where RUN_STARTED does not carry it; see WithInput.
+	Input json.RawMessage
+	// Parent is the run that this one goes on from, whatever RUN_STARTED names; empty: as that names it, else the thread's head.
+	Parent string
+	// NoParent makes the run a root, whatever Parent and RUN_STARTED name.
+	NoParent bool
 	// Parallel lets the run begin although others are in progress in its thread. Its parent must have ended.
 	Parallel bool
 	// AfterSeq takes over a run that is in progress: its last seq, as Status returns it. 0: the run begins.
@@ -32,7 +38,7 @@ type RecordOptions struct {
 type Recording struct {
 	recorder               *Recorder
 	threadID, runID, scope string
-	isParallel             bool
+	options                RecordOptions
 	ctx                    context.Context
 	cancel                 context.CancelCauseFunc
 
@@ -49,11 +55,11 @@ type Recording struct {
 	isClosing    bool
 }
 
-// Begin returns a recording for a run, whose first event must be RUN_STARTED. It asks nothing of the database yet: a run that cannot begin
+// Begin returns a recording for a run, whose first event is RUN_STARTED, as a rule. It asks nothing of the database yet: a run that cannot begin
 // (ErrRunInProgress, ErrUnknownParent, …) fails when its first events are stored.
 func (r *Recorder) Begin(ctx context.Context, threadID, runID string, options RecordOptions) *Recording {
 	recording := &Recording{
-		recorder: r, threadID: threadID, runID: runID, scope: options.Scope, isParallel: options.Parallel, seq: options.AfterSeq,
+		recorder: r, threadID: threadID, runID: runID, scope: options.Scope, options: options, seq: options.AfterSeq,
 	}
 	if recording.scope == "" {
 		recording.scope = r.store.scope
@@ -63,6 +69,8 @@ func (r *Recorder) Begin(ctx context.Context, threadID, runID string, options Re
 	defer r.mu.Unlock()
 	if r.isClosed {
 		recording.fail(ErrClosed)
+	} else if problem := problemOf(options.Input); len(options.Input) > 0 && problem != "" {
+		recording.fail(&Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: its input %s", recording, problem)})
 	} else {
 		r.open[recording] = struct{}{}
 	}

@@ -36,17 +36,21 @@ func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error)
 
 const AppendEvents = `-- name: AppendEvents :one
 select agui.append(
-    $1::text, $2::text, $3::json, $4::bigint, $5::text, $6::boolean
+    $1::text, $2::text, $3::json, $4::bigint, $5::json, $6::text,
+    $7::boolean, $8::boolean, $9::text
 )::bigint as last_seq
 `
 
 type AppendEventsParams struct {
-	ThreadID string
-	RunID    string
-	Events   rawjson.Text
-	AfterSeq *int64
-	Scope    string
-	Parallel bool
+	ThreadID    string
+	RunID       string
+	Events      rawjson.Text
+	AfterSeq    *int64
+	Input       rawjson.Text
+	ParentRunID *string
+	Parallel    bool
+	Strict      bool
+	Scope       string
 }
 
 func (q *Queries) AppendEvents(ctx context.Context, arg AppendEventsParams) (int64, error) {
@@ -55,8 +59,47 @@ func (q *Queries) AppendEvents(ctx context.Context, arg AppendEventsParams) (int
 		arg.RunID,
 		arg.Events,
 		arg.AfterSeq,
-		arg.Scope,
+		arg.Input,
+		arg.ParentRunID,
 		arg.Parallel,
+		arg.Strict,
+		arg.Scope,
+	)
+	var last_seq int64
+	err := row.Scan(&last_seq)
+	return last_seq, err
+}
+
+const ImportEvents = `-- name: ImportEvents :one
+select agui.import_events(
+    $1::text, $2::text, $3::json, $4::bigint, $5::json, $6::text,
+    $7::boolean, $8::boolean, $9::text
+)::bigint as last_seq
+`
+
+type ImportEventsParams struct {
+	ThreadID    string
+	RunID       string
+	Events      rawjson.Text
+	AfterSeq    *int64
+	Input       rawjson.Text
+	ParentRunID *string
+	Parallel    bool
+	Strict      bool
+	Scope       string
+}
+
+func (q *Queries) ImportEvents(ctx context.Context, arg ImportEventsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, ImportEvents,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Events,
+		arg.AfterSeq,
+		arg.Input,
+		arg.ParentRunID,
+		arg.Parallel,
+		arg.Strict,
+		arg.Scope,
 	)
 	var last_seq int64
 	err := row.Scan(&last_seq)

@@ -16,16 +16,24 @@ import (
 const BatchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
+    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
+    (
+        select beside.input
+        from unnest($1::bigint[]) as place (seq)
+        join agui.run_input as beside
+            on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
+        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
+    )::json as input
 from agui.batch
-where batch.thread_key = $1::uuid
-    and batch.first_seq between $2::bigint and $3::bigint
-    and batch.run_no = any ($4::int[])
+where batch.thread_key = $2::uuid
+    and batch.first_seq between $3::bigint and $4::bigint
+    and batch.run_no = any ($5::int[])
 order by batch.first_seq
-limit $5::int
+limit $6::int
 `
 
 type BatchesBetweenParams struct {
+	InputSeqs  []int64
 	ThreadKey  pgtype.UUID
 	FromSeq    int64
 	ThroughSeq int64
@@ -39,12 +47,14 @@ type BatchesBetweenRow struct {
 	RunNo       int32
 	Events      rawjson.Text
 	StoredBytes int64
+	Input       rawjson.Text
 }
 
-// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. Compaction takes its text, to
-// send it together with what it writes.
+// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
+// one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
+		arg.InputSeqs,
 		arg.ThreadKey,
 		arg.FromSeq,
 		arg.ThroughSeq,
@@ -64,6 +74,7 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 			&i.RunNo,
 			&i.Events,
 			&i.StoredBytes,
+			&i.Input,
 		); err != nil {
 			return nil, err
 		}
@@ -184,6 +195,44 @@ func (q *Queries) FoldBase(ctx context.Context, arg FoldBaseParams) (int32, erro
 	var run_no int32
 	err := row.Scan(&run_no)
 	return run_no, err
+}
+
+const InputPlaces = `-- name: InputPlaces :many
+select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
+from agui_internal.input_places($1::uuid, $2::int[], $3::bigint[]) as place
+`
+
+type InputPlacesParams struct {
+	ThreadKey   pgtype.UUID
+	RunNos      []int32
+	ThroughSeqs []int64
+}
+
+type InputPlacesRow struct {
+	RunNo   int32
+	Seq     int64
+	IsStart bool
+}
+
+// Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.
+func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]InputPlacesRow, error) {
+	rows, err := q.db.Query(ctx, InputPlaces, arg.ThreadKey, arg.RunNos, arg.ThroughSeqs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InputPlacesRow
+	for rows.Next() {
+		var i InputPlacesRow
+		if err := rows.Scan(&i.RunNo, &i.Seq, &i.IsStart); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const InsertMessages = `-- name: InsertMessages :exec
@@ -346,22 +395,27 @@ const MarkCompacted = `-- name: MarkCompacted :exec
 update agui.run
 set n = compacted.n, log_bytes = compacted.log_bytes
 from (
-    select unnest($2::int[]) as run_no, unnest($3::bigint[]) as n, unnest($4::bigint[]) as log_bytes
+    select
+        unnest($2::int[]) as run_no, unnest($3::bigint[]) as last_seq,
+        unnest($4::bigint[]) as n, unnest($5::bigint[]) as log_bytes
 ) as compacted
-where run.thread_key = $1::uuid and run.run_no = compacted.run_no
+where run.thread_key = $1::uuid and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
 `
 
 type MarkCompactedParams struct {
 	ThreadKey pgtype.UUID
 	RunNos    []int32
+	LastSeqs  []int64
 	Ns        []int64
 	LogBytes  []int64
 }
 
+// But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
 func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) error {
 	_, err := q.db.Exec(ctx, MarkCompacted,
 		arg.ThreadKey,
 		arg.RunNos,
+		arg.LastSeqs,
 		arg.Ns,
 		arg.LogBytes,
 	)
@@ -380,7 +434,9 @@ func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32
 }
 
 const RunsToCompact = `-- name: RunsToCompact :many
-select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
+select
+    run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
+    agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key = $1::uuid
     and run.log_bytes is null
@@ -397,10 +453,11 @@ type RunsToCompactParams struct {
 }
 
 type RunsToCompactRow struct {
-	RunNo    int32
-	ParentNo *int32
-	FirstSeq int64
-	LastSeq  int64
+	RunNo      int32
+	ParentNo   *int32
+	FirstSeq   int64
+	LastSeq    int64
+	InputBytes int64
 }
 
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
@@ -417,6 +474,7 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 			&i.ParentNo,
 			&i.FirstSeq,
 			&i.LastSeq,
+			&i.InputBytes,
 		); err != nil {
 			return nil, err
 		}

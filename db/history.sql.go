@@ -78,7 +78,7 @@ func (q *Queries) Activities(ctx context.Context, arg ActivitiesParams) ([]Activ
 }
 
 const AppendSessionMessages = `-- name: AppendSessionMessages :one
-select coalesce(max(agui.append($1::text, run.run_id, run.events, 0, $2::text)), 0)::bigint as last_seq
+select coalesce(max(agui.append($1::text, run.run_id, run.events, 0, scope => $2::text)), 0)::bigint as last_seq
 from agui.session_runs($1::text, $3::json, $4::text) as run
 `
 

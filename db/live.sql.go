@@ -22,20 +22,34 @@ select
     coalesce((answer).detail, '')::text as detail,
     coalesce((answer).hint, '')::text as hint
 from agui.append_many(
-    $1::text[], $2::text[], cast($3::text[] as json[]), $4::bigint[], $5::text[], $6::boolean[],
-    $7::boolean, $8::boolean
+    $1::text[], $2::text[], cast($3::text[] as json[]), $4::bigint[],
+    -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
+    case when cardinality($5::text[]) > 0 then array(
+        select nullif(input, '')::json
+        from unnest($5::text[]) with ordinality as item (input, call_no)
+        order by call_no
+    ) end,
+    case when cardinality($6::text[]) > 0 then array(
+        select case when parent <> '' then substr(parent, 2) end
+        from unnest($6::text[]) with ordinality as item (parent, call_no)
+        order by call_no
+    ) end,
+    $7::boolean[], $8::boolean, $9::boolean, $10::boolean, $11::text[]
 ) as answer
 `
 
 type AppendManyParams struct {
-	ThreadIds []string
-	RunIds    []string
-	Events    []string
-	AfterSeqs []int64
-	Scopes    []string
-	Parallel  []bool
-	Wait      bool
-	Durable   bool
+	ThreadIds    []string
+	RunIds       []string
+	Events       []string
+	AfterSeqs    []int64
+	Inputs       []string
+	ParentRunIds []string
+	Parallel     []bool
+	Strict       bool
+	Wait         bool
+	Durable      bool
+	Scopes       []string
 }
 
 type AppendManyRow struct {
@@ -53,10 +67,13 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 		arg.RunIds,
 		arg.Events,
 		arg.AfterSeqs,
-		arg.Scopes,
+		arg.Inputs,
+		arg.ParentRunIds,
 		arg.Parallel,
+		arg.Strict,
 		arg.Wait,
 		arg.Durable,
+		arg.Scopes,
 	)
 	if err != nil {
 		return nil, err

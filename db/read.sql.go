@@ -230,7 +230,7 @@ func (q *Queries) State(ctx context.Context, arg StateParams) (rawjson.Text, err
 }
 
 const Verify = `-- name: Verify :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui.verify($1::text, $2::text) as item
 `
 
@@ -240,8 +240,9 @@ type VerifyParams struct {
 }
 
 type VerifyRow struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }
 
 func (q *Queries) Verify(ctx context.Context, arg VerifyParams) ([]VerifyRow, error) {
@@ -253,7 +254,7 @@ func (q *Queries) Verify(ctx context.Context, arg VerifyParams) ([]VerifyRow, er
 	var items []VerifyRow
 	for rows.Next() {
 		var i VerifyRow
-		if err := rows.Scan(&i.RunID, &i.Problem); err != nil {
+		if err := rows.Scan(&i.RunID, &i.Problem, &i.Severity); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

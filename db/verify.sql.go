@@ -288,13 +288,14 @@ func (q *Queries) ThreadsToVerify(ctx context.Context, arg ThreadsToVerifyParams
 }
 
 const VerifyLog = `-- name: VerifyLog :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_log($1::uuid) as item
 `
 
 type VerifyLogRow struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }
 
 func (q *Queries) VerifyLog(ctx context.Context, threadKey pgtype.UUID) ([]VerifyLogRow, error) {
@@ -306,7 +307,7 @@ func (q *Queries) VerifyLog(ctx context.Context, threadKey pgtype.UUID) ([]Verif
 	var items []VerifyLogRow
 	for rows.Next() {
 		var i VerifyLogRow
-		if err := rows.Scan(&i.RunID, &i.Problem); err != nil {
+		if err := rows.Scan(&i.RunID, &i.Problem, &i.Severity); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -318,13 +319,14 @@ func (q *Queries) VerifyLog(ctx context.Context, threadKey pgtype.UUID) ([]Verif
 }
 
 const VerifyReferences = `-- name: VerifyReferences :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_references($1::uuid) as item
 `
 
 type VerifyReferencesRow struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }
 
 func (q *Queries) VerifyReferences(ctx context.Context, threadKey pgtype.UUID) ([]VerifyReferencesRow, error) {
@@ -336,7 +338,7 @@ func (q *Queries) VerifyReferences(ctx context.Context, threadKey pgtype.UUID) (
 	var items []VerifyReferencesRow
 	for rows.Next() {
 		var i VerifyReferencesRow
-		if err := rows.Scan(&i.RunID, &i.Problem); err != nil {
+		if err := rows.Scan(&i.RunID, &i.Problem, &i.Severity); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -348,13 +350,14 @@ func (q *Queries) VerifyReferences(ctx context.Context, threadKey pgtype.UUID) (
 }
 
 const VerifySnapshots = `-- name: VerifySnapshots :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_snapshots($1::uuid) as item
 `
 
 type VerifySnapshotsRow struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }
 
 func (q *Queries) VerifySnapshots(ctx context.Context, threadKey pgtype.UUID) ([]VerifySnapshotsRow, error) {
@@ -366,7 +369,7 @@ func (q *Queries) VerifySnapshots(ctx context.Context, threadKey pgtype.UUID) ([
 	var items []VerifySnapshotsRow
 	for rows.Next() {
 		var i VerifySnapshotsRow
-		if err := rows.Scan(&i.RunID, &i.Problem); err != nil {
+		if err := rows.Scan(&i.RunID, &i.Problem, &i.Severity); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

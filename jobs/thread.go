@@ -29,6 +29,7 @@ type threadCompaction struct {
 	key     pgtype.UUID
 	dueBy   *time.Time // runs that ended later are left alone; nil: none is
 
+	inputs     inputPlaces        // of the runs to compact
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
 	lastNumber int32 // of the thread's message versions
@@ -147,8 +148,13 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		return nil, err
 	}
 	for _, run := range lineage {
-		err := t.eachBatch(ctx, max(run.FirstSeq, throughSeq+1), run.LastSeq, []int32{run.RunNo}, func(batch db.BatchesBetweenRow) error {
-			return loaded.fold.ApplyBatch(batch.Events)
+		inputs, err := t.inputPlaces(ctx, []int32{run.RunNo}, []int64{run.LastSeq})
+		if err != nil {
+			return nil, err
+		}
+		fromSeq := max(run.FirstSeq, throughSeq+1)
+		err = t.eachBatch(ctx, fromSeq, run.LastSeq, []int32{run.RunNo}, inputs, func(batch db.BatchesBetweenRow) error {
+			return inputs.applyBatch(loaded.fold, batch)
 		})
 		if err != nil {
 			return nil, err
@@ -179,21 +185,34 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 	return fold, stored.ThroughSeq, nil
 }
 
+func (t *threadCompaction) inputPlaces(ctx context.Context, runNumbers []int32, throughSeqs []int64) (inputPlaces, error) {
+	return placesOf(t.queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: t.key, RunNos: runNumbers, ThroughSeqs: throughSeqs}))
+}
+
 // foldLog reads the log of the pending runs and finishes each run when its last batch has come.
 func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow, numbers []int32) error {
 	runs := make(map[int32]db.RunsToCompactRow, len(pending))
 	fromSeq, throughSeq := pending[0].FirstSeq, int64(0)
-	for _, run := range pending {
+	lastSeqs := make([]int64, len(pending))
+	for i, run := range pending {
 		runs[run.RunNo] = run
+		lastSeqs[i] = run.LastSeq
 		throughSeq = max(throughSeq, run.LastSeq)
 	}
-	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, func(batch db.BatchesBetweenRow) error {
+	var err error
+	if t.inputs, err = t.inputPlaces(ctx, numbers, lastSeqs); err != nil {
+		return err
+	}
+	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, t.inputs, func(batch db.BatchesBetweenRow) error {
 		run := runs[batch.RunNo]
+		if batch.FirstSeq > run.LastSeq {
+			return nil // appended behind its end meanwhile: it will have to be compacted once more
+		}
 		current := t.folds[run.RunNo]
 		if current.fold == nil {
 			t.begin(run, current)
 		}
-		if err := current.fold.ApplyBatch(batch.Events); err != nil {
+		if err := t.inputs.applyBatch(current.fold, batch); err != nil {
 			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
 		}
 		current.logBytes += batch.StoredBytes
@@ -224,8 +243,9 @@ func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) {
 
 // finish keeps the run's snapshot where it is worth it and notes the run as compacted.
 func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
+	current.logBytes += run.InputBytes
 	current.sinceKept += current.logBytes
-	if run.RunNo == t.tip || isWorthKeeping(current) {
+	if (run.RunNo == t.tip || isWorthKeeping(current)) && !t.inputs.awaitsStart(run.RunNo) {
 		t.keep(run, current.fold)
 		current.sinceKept = 0
 		t.result.Snapshots++
@@ -237,6 +257,7 @@ func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	t.result.Events += current.events
 	t.result.LogBytes += current.logBytes
 	t.compacted.RunNos = append(t.compacted.RunNos, run.RunNo)
+	t.compacted.LastSeqs = append(t.compacted.LastSeqs, run.LastSeq)
 	t.compacted.Ns = append(t.compacted.Ns, current.events)
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
 }
@@ -314,9 +335,10 @@ type logPage struct {
 // eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected.
 // While a page is folded, the server writes what the pages before it gave and reads the next one: use must not work on the connection.
 func (t *threadCompaction) eachBatch(
-	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, use func(db.BatchesBetweenRow) error,
+	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputs inputPlaces, use func(db.BatchesBetweenRow) error,
 ) error {
-	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers)
+	inputSeqs := inputs.seqs()
+	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers, inputSeqs)
 	for next != nil {
 		page := <-next
 		if page.err != nil {
@@ -325,7 +347,7 @@ func (t *threadCompaction) eachBatch(
 		next = nil
 		if len(page.batches) == batchesPerPage {
 			last := page.batches[batchesPerPage-1]
-			next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers)
+			next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers, inputSeqs)
 		}
 		for _, batch := range page.batches {
 			if err := use(batch); err != nil {
@@ -344,10 +366,10 @@ func (t *threadCompaction) eachBatch(
 }
 
 // fetch writes what was collected so far and reads a page, beside its caller.
-func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32) <-chan logPage {
+func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputSeqs []int64) <-chan logPage {
 	var statements pgx.Batch
 	writes := t.queueWrites(&statements)
-	statements.Queue(db.BatchesBetween, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
+	statements.Queue(db.BatchesBetween, inputSeqs, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
 	fetched := make(chan logPage, 1)
 	go func() {
 		results := t.tx.SendBatch(ctx, &statements)

@@ -54,6 +54,8 @@ type Verified struct {
 	// Problems counts what is wrong, Repaired what was wrong and is no more.
 	Problems int `json:"problems"`
 	Repaired int `json:"repaired"`
+	// Notes counts what agents or their writers did against the protocol.
+	Notes int `json:"notes"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
@@ -61,7 +63,7 @@ type Verified struct {
 // LogValue makes a group of the counts, for slog.
 func (v Verified) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("threads", v.Threads), slog.Int64("events", v.Events), slog.Int("snapshots", v.Snapshots),
-		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired))
+		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired), slog.Int("notes", v.Notes))
 }
 
 // VerifiedThread is what Verify found in a thread.
@@ -79,6 +81,8 @@ type VerifiedThread struct {
 	// Problems are what is wrong, Repaired what was wrong before the snapshots were made again.
 	Problems []ThreadProblem `json:"problems"`
 	Repaired []ThreadProblem `json:"repaired,omitempty"`
+	// Notes are what agents or their writers did against the protocol. It is kept as it was appended, and is no damage.
+	Notes []pgagui.Problem `json:"notes,omitempty"`
 }
 
 // ThreadProblem is something wrong with a thread.
@@ -254,6 +258,7 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 	j.done.Snapshots += found.Snapshots
 	j.done.Problems += len(found.Problems)
 	j.done.Repaired += len(found.Repaired)
+	j.done.Notes += len(found.Notes)
 	if j.options.Report != nil {
 		j.options.Report(found)
 	}
@@ -305,30 +310,36 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		return err
 	})
 	if damage := damageIn(err); damage != nil {
-		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message})
+		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message, Severity: pgagui.Damage})
 	} else if err != nil {
 		return VerifiedThread{}, err
 	}
 
 	for _, problem := range inLog {
-		found.Problems = append(found.Problems, ThreadProblem{Problem: problem})
+		if problem.Severity == pgagui.Note {
+			found.Notes = append(found.Notes, problem)
+		} else {
+			found.Problems = append(found.Problems, ThreadProblem{Problem: problem})
+		}
 	}
+	isSound := len(found.Problems) == 0
 	for _, problem := range inSnapshots {
 		// What a damaged log has lost may be left in a snapshot: that is not made again then.
-		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: len(inLog) == 0})
+		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: isSound})
 	}
 	return found, nil
 }
 
 // asProblems takes the rows of a query that answers with problems.
 func asProblems[Row ~struct {
-	RunID   string
-	Problem string
+	RunID    string
+	Problem  string
+	Severity string
 }](rows []Row, err error) ([]pgagui.Problem, error) {
 	problems := make([]pgagui.Problem, len(rows))
 	for i, row := range rows {
-		fields := struct{ RunID, Problem string }(row)
-		problems[i] = pgagui.Problem{RunID: fields.RunID, Problem: fields.Problem}
+		fields := struct{ RunID, Problem, Severity string }(row)
+		problems[i] = pgagui.Problem{RunID: fields.RunID, Problem: fields.Problem, Severity: pgagui.Severity(fields.Severity)}
 	}
 	return problems, err
 }

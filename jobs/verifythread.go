@@ -20,6 +20,7 @@ type snapshotCheck struct {
 	key     pgtype.UUID
 
 	runs     map[int32]*runCheck
+	inputs   inputPlaces
 	numbers  []int32 // of the runs, in order
 	problems map[int32]string
 }
@@ -60,7 +61,7 @@ func (c *snapshotCheck) run(ctx context.Context) ([]pgagui.Problem, error) {
 			return nil, err
 		}
 		if problem := c.problems[number]; problem != "" {
-			problems = append(problems, pgagui.Problem{RunID: c.runs[number].RunID, Problem: problem})
+			problems = append(problems, pgagui.Problem{RunID: c.runs[number].RunID, Problem: problem, Severity: pgagui.Damage})
 		}
 	}
 	return problems, nil
@@ -120,19 +121,26 @@ const batchesToVerify = 200
 func (c *snapshotCheck) foldLog(ctx context.Context) error {
 	var numbers []int32
 	var throughSeq int64
+	var lastSeqs []int64
 	for _, number := range c.numbers {
 		if run := c.runs[number]; run.isFolded {
 			numbers = append(numbers, number)
+			lastSeqs = append(lastSeqs, run.lastSeq())
 			throughSeq = max(throughSeq, run.untilSeq())
 		}
 	}
 	if numbers == nil {
 		return nil
 	}
+	var err error
+	c.inputs, err = placesOf(c.queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: c.key, RunNos: numbers, ThroughSeqs: lastSeqs}))
+	if err != nil {
+		return err
+	}
 	fromSeq := c.runs[numbers[0]].FirstSeq // a root, which is older than its descendants
 	for {
 		page, err := c.queries.BatchesBetween(ctx, db.BatchesBetweenParams{
-			ThreadKey: c.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: numbers, Page: batchesToVerify,
+			ThreadKey: c.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: numbers, InputSeqs: c.inputs.seqs(), Page: batchesToVerify,
 		})
 		if err != nil {
 			return err
@@ -158,7 +166,7 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 		return err
 	}
 	cutsBatch := func(seq int64) bool { return batch.FirstSeq <= seq && seq < lastSeq }
-	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || !run.isChecked && cutsBatch(*run.ThroughSeq) {
+	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || batch.Input != nil || !run.isChecked && cutsBatch(*run.ThroughSeq) {
 		return c.applyEvents(ctx, run, batch)
 	}
 	if run.fold.ApplyBatch(batch.Events) != nil {
@@ -171,7 +179,8 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 	return nil
 }
 
-// applyEvents takes a batch event by event: its snapshot ends within it, or not all of it lies within the bounds of the run.
+// applyEvents takes a batch event by event: its snapshot ends within it, the input of the run counts at one of them, or not all of it lies
+// within the bounds of the run.
 func (c *snapshotCheck) applyEvents(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
 	seq := batch.FirstSeq
 	for event, err := range compaction.Split(batch.Events) {
@@ -180,7 +189,7 @@ func (c *snapshotCheck) applyEvents(ctx context.Context, run *runCheck, batch db
 			return nil
 		}
 		if run.FirstSeq <= seq && seq <= run.lastSeq() {
-			run.fold.Apply(event)
+			c.inputs.apply(run.fold, batch, seq, event)
 		}
 		if !run.isChecked && *run.ThroughSeq == seq {
 			if err := c.compare(ctx, run); err != nil {

@@ -22,6 +22,7 @@ import (
 type appendCall struct {
 	thread, run, events *string
 	after               *int64
+	input, parent       *string
 	scope               *string
 	parallel            *bool
 }
@@ -39,12 +40,15 @@ func (a appendAnswer) String() string {
 	return fmt.Sprint("seq ", a.seq)
 }
 
-func appendOne(t *testing.T, db *pgxpool.Conn, call appendCall) appendAnswer {
+func appendOne(t *testing.T, db *pgxpool.Conn, call appendCall, strict bool) appendAnswer {
 	t.Helper()
 	var answer appendAnswer
 	// A scope or parallel that is null means the default to append_many.
-	err := db.QueryRow(context.Background(), `select agui.append($1, $2, $3::text::json, $4, coalesce($5, ''), coalesce($6, false))`,
-		call.thread, call.run, call.events, call.after, call.scope, call.parallel).Scan(&answer.seq)
+	err := db.QueryRow(context.Background(), `
+		select agui.append(
+			$1, $2, $3::text::json, $4, $5::text::json, $6, parallel => coalesce($7, false), strict => $8, scope => coalesce($9, '')
+		)`,
+		call.thread, call.run, call.events, call.after, call.input, call.parent, call.parallel, strict, call.scope).Scan(&answer.seq)
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
 		answer.code, answer.why = refused.Code, refused.Message
 	} else if err != nil {
@@ -60,17 +64,20 @@ type querier interface {
 
 // appendMany returns the answers in the order of the calls; options are further arguments in SQL.
 func appendMany(db querier, calls []appendCall, options string) ([]appendAnswer, error) {
-	var threads, runs, events, scopes []*string
+	var threads, runs, events, inputs, parents, scopes []*string
 	var after []*int64
 	var parallel []*bool
 	for _, call := range calls {
 		threads, runs, events = append(threads, call.thread), append(runs, call.run), append(events, call.events)
 		after, scopes, parallel = append(after, call.after), append(scopes, call.scope), append(parallel, call.parallel)
+		inputs, parents = append(inputs, call.input), append(parents, call.parent)
 	}
 	rows, err := db.Query(context.Background(), `
 		select (answer).call_no, coalesce((answer).last_seq, 0), coalesce((answer).error_code, ''), coalesce((answer).error, '')
-		from agui.append_many($1, $2, cast($3::text[] as json[]), $4, $5, $6`+options+`) as answer`,
-		threads, runs, events, after, scopes, parallel)
+		from agui.append_many(
+			$1, $2, cast($3::text[] as json[]), $4, cast($5::text[] as json[]), $6, parallel => $7, scopes => $8`+options+`
+		) as answer`,
+		threads, runs, events, after, inputs, parents, parallel, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +105,7 @@ type callGenerator struct {
 
 type writtenRun struct {
 	thread, run, scope string
+	input, parent      *string
 	known              int64 // the last seq that its writer knows of
 	sent               []sentCall
 }
@@ -171,6 +179,9 @@ func (g *callGenerator) next() (call appendCall, accepted func(seq int64)) {
 			}
 			begin = fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q,"parentRunId":%q}`, run.run, parent)
 		}
+		if g.chance(10) {
+			begin = strings.Replace(begin, `"runId"`, `"threadId":"z","runId"`, 1)
+		}
 		events := []string{begin}
 		for range g.IntN(3) {
 			events = append(events, g.event())
@@ -178,7 +189,26 @@ func (g *callGenerator) next() (call appendCall, accepted func(seq int64)) {
 		if g.chance(10) {
 			events = append(events, g.ending())
 		}
+		if g.chance(15) { // as some agents begin
+			events = events[1:]
+		}
+		if g.chance(15) || len(events) == 0 {
+			events = append(events, begin)
+		}
+		if g.chance(15) {
+			run.input = new(fmt.Sprintf(`{"messages": [{"role":"user","id":"u%d"}]}`, g.IntN(3)))
+		}
+		if g.chance(5) {
+			run.input = oneOf(g, new(`[]`), new(`null`), new(`{"deep":`+strings.Repeat("[", 1001)+strings.Repeat("]", 1001)+`}`))
+		}
+		if g.chance(20) {
+			run.parent = oneOf(g, new(""), new("unknown"), new(""))
+			if len(mine) > 0 {
+				run.parent = oneOf(g, run.parent, &oneOf(g, mine...).run)
+			}
+		}
 		call.after = oneOf(g, nil, new(int64(0)), new(int64(0)), new(int64(0)), new(int64(7)))
+		call.input, call.parent = run.input, run.parent
 		return g.given(call, run, events, func(seq int64) {
 			run.known, run.sent = seq, []sentCall{{0, events}}
 			g.runs = append(g.runs, run)
@@ -207,8 +237,11 @@ func (g *callGenerator) next() (call appendCall, accepted func(seq int64)) {
 	if g.chance(8) {
 		events = append(events, g.ending())
 	}
+	if g.chance(10) { // as some agents go on
+		events = append(events, oneOf(g, g.event(), g.ending(), `{"type":"RUN_STARTED"}`))
+	}
 	if g.chance(3) {
-		events = append(events, g.event())
+		events = slices.Insert(events, 0, oneOf(g, `{"type":"RUN_STARTED"}`, `{"type":"RUN_STARTED","threadId":"z"}`))
 	}
 	after := run.known
 	if len(run.sent) > 0 && g.chance(25) {
@@ -233,6 +266,14 @@ func (g *callGenerator) next() (call appendCall, accepted func(seq int64)) {
 	if g.chance(70) {
 		call.after = &after
 	}
+	if after == 0 && g.chance(90) {
+		call.input = run.input
+	} else if g.chance(2) {
+		call.input = new(`{}`)
+	}
+	if g.chance(5) {
+		call.parent = oneOf(g, run.parent, new(""), new("unknown"))
+	}
 	return g.given(call, run, events, func(seq int64) {
 		run.known, run.sent = seq, append(run.sent, sentCall{after, events})
 	})
@@ -250,7 +291,9 @@ func storedLog(t *testing.T, db querier) []string {
 	rows, err := db.Query(context.Background(), `
 		select concat_ws(' ', 'thread', thread_key, scope, thread_id) from agui.thread
 		union all
-		select concat_ws(' ', 'run', thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, ended_at is null, cut_off_reason) from agui.run
+		select concat_ws(' ', 'input', thread_key, run_no, input) from agui.run_input
+		union all
+		select concat_ws(' ', 'run', thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, ended_at is null, cut_off_reason) from agui.run
 		union all
 		select concat_ws(' ', 'batch', thread_key, to_char(first_seq, '000000'), n, run_no, events) from agui.batch
 		order by 1`)
@@ -303,18 +346,19 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 					}
 				}
 			}
+			strict := g.chance(20)
 			var calls []appendCall
 			var want []appendAnswer
 			for range 1 + g.IntN(12) {
 				call, accepted := g.next()
-				answer := appendOne(t, one, call)
+				answer := appendOne(t, one, call, strict)
 				if answer.code == "" {
 					accepted(answer.seq)
 				}
 				answered[answer.code]++
 				calls, want = append(calls, call), append(want, answer)
 			}
-			got, err := appendMany(many, calls, "")
+			got, err := appendMany(many, calls, fmt.Sprint(", strict => ", strict))
 			if err != nil {
 				t.Fatalf("-seed %d: %v", seed, err)
 			}
@@ -329,7 +373,7 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 		}
 	}
 	// The calls were such as say something.
-	for _, code := range []string{"", "UI002", "UI003", "UI004", "UI005", "UI006", "UI007", "UI008", "UI009", "UI011", "UI016", "UI017"} {
+	for _, code := range []string{"", "UI002", "UI003", "UI004", "UI005", "UI006", "UI007", "UI008", "UI009", "UI011", "UI016", "UI017", "UI021"} {
 		if answered[code] == 0 {
 			t.Errorf("no call was answered %q: %v", code, answered)
 		}
@@ -337,7 +381,7 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 }
 
 func pretty(call appendCall) string {
-	text, err := json.Marshal([]any{call.thread, call.run, call.events, call.after, call.scope, call.parallel})
+	text, err := json.Marshal([]any{call.thread, call.run, call.events, call.after, call.input, call.parent, call.scope, call.parallel})
 	if err != nil {
 		return err.Error()
 	}

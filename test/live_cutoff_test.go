@@ -27,11 +27,11 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 	for number := range 25 {
 		thread := fmt.Sprint("t", number)
 		call := func(after int64, events ...string) appendAnswer {
-			return appendOne(t, db, appendCall{thread: &thread, run: new("r"), after: &after, events: new("[" + strings.Join(events, ",") + "]")})
+			return appendOne(t, db, appendCall{thread: &thread, run: new("r"), after: &after, events: new("[" + strings.Join(events, ",") + "]")}, false)
 		}
 		mustAppend := func(run string, events ...string) {
 			t.Helper()
-			answer := appendOne(t, db, appendCall{thread: &thread, run: &run, events: new("[" + strings.Join(events, ",") + "]"), parallel: new(true)})
+			answer := appendOne(t, db, appendCall{thread: &thread, run: &run, events: new("[" + strings.Join(events, ",") + "]"), parallel: new(true)}, false)
 			if answer.code != "" {
 				t.Fatal(answer)
 			}

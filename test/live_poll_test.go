@@ -118,7 +118,7 @@ func TestPollGivesWhatIsNew(t *testing.T) {
 	g := &callGenerator{Rand: rand.New(rand.NewPCG(*firstSeed, 2))}
 	for range 400 {
 		call, accepted := g.next()
-		if answer := appendOne(t, conn, call); answer.code == "" {
+		if answer := appendOne(t, conn, call, false); answer.code == "" {
 			accepted(answer.seq)
 		}
 	}

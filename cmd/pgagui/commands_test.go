@@ -237,7 +237,9 @@ func TestVerify(t *testing.T) {
 	if err := json.Unmarshal([]byte(result.out), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := jobs.ThreadProblem{Problem: pgagui.Problem{RunID: "r", Problem: "the run is marked as failed, by its log it is finished"}}
+	want := jobs.ThreadProblem{Problem: pgagui.Problem{
+		RunID: "r", Problem: "the run is marked as failed, by its log it is finished", Severity: pgagui.Damage,
+	}}
 	if len(got.Reports) != 1 || got.Reports[0].ThreadID != "other" || got.Reports[0].Runs != 1 || got.Reports[0].Events != 5 || got.Reports[0].Snapshots != 1 ||
 		len(got.Reports[0].Problems) != 1 || got.Reports[0].Problems[0] != want {
 		t.Errorf("JSON: %s", result.out)

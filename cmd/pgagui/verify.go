@@ -26,6 +26,9 @@ that every snapshot is what folding the raw log gives. Without arguments it chec
 threads that are named are of one scope. Without arguments, --sample and --since it also finds rows that belong to no thread. Each
 problem is a line; if any remains, the exit code is 1. Others may write meanwhile.
 
+Lines that begin with "note" are no damage: they say where an agent or its writer broke the protocol (events behind the end of a run, for
+instance), which is kept as it came.
+
 With --repair the snapshots of a thread are made again where something is wrong with them. The log is never touched: what is wrong with
 it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
 		Example: `  pgagui verify --sample 5% --since 7d
@@ -98,7 +101,7 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 		problems += len(thread.Problems)
 		if p.json {
 			result.Reports = append(result.Reports, thread)
-		} else if len(thread.Problems)+len(thread.Repaired) > 0 {
+		} else if len(thread.Problems)+len(thread.Repaired)+len(thread.Notes) > 0 {
 			line.clear()
 			printing = errors.Join(printing, p.printVerified(thread, options.Scope == nil))
 		}
@@ -132,7 +135,7 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 	return err
 }
 
-// printVerified writes a line for each problem of a thread.
+// printVerified writes a line for each problem of a thread, and for each note.
 func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) error {
 	where := "thread " + thread.ThreadID
 	switch {
@@ -149,6 +152,11 @@ func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) erro
 	}
 	for _, problem := range thread.Problems {
 		if err := p.printProblem(where, problem.Problem); err != nil {
+			return err
+		}
+	}
+	for _, note := range thread.Notes {
+		if err := p.printProblem("note: "+where, note); err != nil {
 			return err
 		}
 	}
@@ -171,6 +179,9 @@ func summary(done jobs.Verified) string {
 	}
 	if done.Repaired > 0 {
 		found += fmt.Sprintf(", %s repaired", thousands(int64(done.Repaired)))
+	}
+	if done.Notes > 0 {
+		found += ", " + countText(done.Notes, "note")
 	}
 	return fmt.Sprintf("%s, %s, %s: %s, in %s", countText(done.Threads, "thread"), countText(done.Events, "event"),
 		countText(done.Snapshots, "snapshot"), found, durationText(done.Duration))

@@ -24,7 +24,9 @@ limit 1
 for no key update of thread skip locked;
 
 -- name: RunsToCompact :many
-select run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq
+select
+    run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
+    agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key = @thread_key::uuid
     and run.log_bytes is null
@@ -87,12 +89,24 @@ select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_se
 from ancestor
 order by ancestor.run_no;
 
+-- name: InputPlaces :many
+-- Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.
+select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
+from agui_internal.input_places(@thread_key::uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
+
 -- name: BatchesBetween :many
--- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored. Compaction takes its text, to
--- send it together with what it writes.
+-- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
+-- one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
-    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes
+    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
+    (
+        select beside.input
+        from unnest(@input_seqs::bigint[]) as place (seq)
+        join agui.run_input as beside
+            on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
+        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
+    )::json as input
 from agui.batch
 where batch.thread_key = @thread_key::uuid
     and batch.first_seq between @from_seq::bigint and @through_seq::bigint
@@ -133,12 +147,15 @@ select
     @state::json, @interrupts::json, sqlc.narg(lanes)::json;
 
 -- name: MarkCompacted :exec
+-- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
 update agui.run
 set n = compacted.n, log_bytes = compacted.log_bytes
 from (
-    select unnest(@run_nos::int[]) as run_no, unnest(@ns::bigint[]) as n, unnest(@log_bytes::bigint[]) as log_bytes
+    select
+        unnest(@run_nos::int[]) as run_no, unnest(@last_seqs::bigint[]) as last_seq,
+        unnest(@ns::bigint[]) as n, unnest(@log_bytes::bigint[]) as log_bytes
 ) as compacted
-where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no;
+where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
 
 -- name: DropNeedlessSnapshot :one
 select agui_internal.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;

@@ -33,7 +33,7 @@ select
 from agui.session_messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @after_seq::bigint, @scope::text) as item;
 
 -- name: AppendSessionMessages :one
-select coalesce(max(agui.append(@thread_id::text, run.run_id, run.events, 0, @scope::text)), 0)::bigint as last_seq
+select coalesce(max(agui.append(@thread_id::text, run.run_id, run.events, 0, scope => @scope::text)), 0)::bigint as last_seq
 from agui.session_runs(@thread_id::text, @messages::json, @run_prefix::text) as run;
 
 -- name: ToolCalls :many

@@ -7,8 +7,19 @@ select
     coalesce((answer).detail, '')::text as detail,
     coalesce((answer).hint, '')::text as hint
 from agui.append_many(
-    @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[], @scopes::text[], @parallel::boolean[],
-    @wait::boolean, @durable::boolean
+    @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[],
+    -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
+    case when cardinality(@inputs::text[]) > 0 then array(
+        select nullif(input, '')::json
+        from unnest(@inputs::text[]) with ordinality as item (input, call_no)
+        order by call_no
+    ) end,
+    case when cardinality(@parent_run_ids::text[]) > 0 then array(
+        select case when parent <> '' then substr(parent, 2) end
+        from unnest(@parent_run_ids::text[]) with ordinality as item (parent, call_no)
+        order by call_no
+    ) end,
+    @parallel::boolean[], @strict::boolean, @wait::boolean, @durable::boolean, @scopes::text[]
 ) as answer;
 
 -- name: KeepAlive :many

@@ -31,7 +31,7 @@ order by batch.first_seq
 limit @page::int;
 
 -- name: Verify :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui.verify(@thread_id::text, @scope::text) as item;
 
 -- name: Replay :many

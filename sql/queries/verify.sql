@@ -30,15 +30,15 @@ select
     (select count(*) from agui.snapshot where snapshot.thread_key = @thread_key::uuid)::int as snapshots;
 
 -- name: VerifyLog :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_log(@thread_key::uuid) as item;
 
 -- name: VerifyReferences :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_references(@thread_key::uuid) as item;
 
 -- name: VerifySnapshots :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem
+select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
 from agui_internal.verify_snapshots(@thread_key::uuid) as item;
 
 -- name: RunsToVerify :many

@@ -69,6 +69,7 @@ create table agui.run (
     thread_key uuid not null references agui.thread,
     run_no     int not null,
     parent_no  int,
+    parent_given boolean not null default false,
     run_id     text not null,
     status     text not null,
     first_seq  bigint not null,
@@ -98,19 +99,22 @@ create index run_to_repack on agui.run (ended_at) where repacked_at is null and 
 comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
 comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
 comment on column agui.run.parent_no is 'The run that this one goes on from; null: a root.';
+comment on column agui.run.parent_given is
+    'Whether its writer gave the parent, or that there is none, beside the events. Otherwise it is the one that RUN_STARTED names, else the run begun before it.';
 comment on column agui.run.run_id is 'runId of the protocol, unique in its thread.';
-comment on column agui.run.status is 'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR).';
+comment on column agui.run.status is
+    'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR): what its last end says, also where events follow it.';
 comment on column agui.run.first_seq is 'seq of its first event.';
 comment on column agui.run.last_seq is 'seq of its last event; null while it is running. Runs that went on side by side interleave in the log.';
 comment on column agui.run.started_at is 'recorded_at of its first event.';
-comment on column agui.run.ended_at is 'recorded_at of its last event; null while it is running.';
+comment on column agui.run.ended_at is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
 comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
 comment on column agui.run.n is 'Number of its events, counted when compaction processed the run; null: not processed yet.';
 comment on column agui.run.log_bytes is
-    'Bytes that its batches take as stored (compressed), measured when compaction processed the run and again when it was repacked; '
+    'Bytes that its batches and its input take as stored (compressed), measured when compaction processed the run and again when it was repacked; '
     'null: not processed yet.';
 comment on column agui.run.repacked_at is 'When its batches were joined into larger ones; null: not yet.';
 comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
@@ -144,7 +148,8 @@ comment on column agui.batch.run_no is
 comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
 comment on column agui.batch.earlier_us is
-    'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined; null: all at once.';
+    'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events '
+    'made; null: all at once.';
 
 create table agui.run_input (
     thread_key uuid not null,

@@ -8,8 +8,11 @@ create or replace function agui.append(
     run_id    text,
     events    json,
     after_seq bigint default null,
-    scope     text default '',
-    parallel  boolean default false
+    input     json default null,
+    parent_run_id text default null,
+    parallel  boolean default false,
+    strict    boolean default false,
+    scope     text default ''
 )
 returns bigint
 language plpgsql
@@ -17,76 +20,19 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Only a writer that bypasses this function can come first while the lock is held.
-    max_attempts constant int := 10;
-    subject     text;
-    key         uuid;
-    call        agui_internal.event_inspection;
-    last_seq    bigint;
-    log_end     record;
-    place       agui_internal.run_position;
-    repeat      record;
-    new_run_no  int;
-    new_events  json;
-    new_n       int;
-    new_stamp   timestamptz;
+    key       uuid := agui.thread_key(scope, thread_id);
+    new_n     int;
+    last_seq  bigint;
 begin
-    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
-        raise exception using
-            errcode = 'UI008',
-            message = 'agui.append needs a thread id and a run id that are not empty, and a scope that is not null';
+    -- The next tokens of a run in progress, which most calls bring, take this short cut: one look at them, and one statement.
+    if input is null and parent_run_id is null then
+        new_n := agui_internal.plain_event_count(events);
     end if;
-    subject := format('run "%s" of thread "%s"', run_id, thread_id);
-    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
-    end if;
-
-    -- A single token, as live streams bring them, is no news to the life cycle of its run, and is told from the rest without a query.
-    if agui_internal.is_single_token_event(events) then
-        call := row(1, false, null, null, null, null);
-    else
-        call := agui_internal.inspect_events(events, subject);
-        -- call.run_id is guarded: there a backslash is written as an escape.
-        if call.run_id <> replace(run_id, '\', '\u005c') then
-            raise exception using
-                errcode = 'UI009',
-                message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(call.run_id)::text));
-        end if;
-    end if;
-
-    key := agui.thread_key(scope, thread_id);
-
-    -- The lock has a statement of its own: under READ COMMITTED the next statement then sees all that its last holder did.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
-    if current_setting('transaction_isolation') <> 'read committed' then
-        -- Here the snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot gets
-        -- 40001; batches appended since make the insert below get the same.
-        perform from agui.thread where thread_key = key for no key update;
-    end if;
-
-    -- The next tokens of a run in progress take this one statement. What it does not append is for the loop below.
-    if not call.starts and call.ended_by is null then
+    if new_n is not null then
+        perform agui_internal.lock_thread(key);
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-        select
-            key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), call.n, run.run_no, append.events
-        from agui.run as run
-        cross join lateral (
-            select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
-            from agui.batch as batch
-            where batch.thread_key = key
-            order by batch.first_seq desc
-            limit 1
-        ) as latest
-        where run.thread_key = key
-            and run.run_id = append.run_id
-            and run.status = 'running'
-            and exists (
-                select from agui.thread as thread
-                where thread.thread_key = key and thread.scope = append.scope and thread.thread_id = append.thread_id
-            )
-            and (after_seq is null or after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
+        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
+        from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -94,137 +40,24 @@ begin
         end if;
     end if;
 
-    for attempt in 1 .. max_attempts loop
-        -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
-        select
-            run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
-            thread.scope <> append.scope or thread.thread_id <> append.thread_id as is_another
-        into log_end
-        from (values (key)) as asked (thread_key)
-        left join agui.thread as thread
-            on thread.thread_key = asked.thread_key
-        left join agui.run as run
-            on run.thread_key = key and run.run_id = append.run_id
-        left join lateral (
-            select * from agui.batch where thread_key = key order by first_seq desc limit 1
-        ) as batch on true;
-
-        if log_end.is_another then
-            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
-        end if;
-        new_events := events;
-        new_n := call.n;
-
-        if log_end.run_no is null then
-            if log_end.recorded_at is null then
-                perform agui_internal.refuse_erased(key, subject);
-            end if;
-            if after_seq > 0 then
-                raise exception using
-                    errcode = 'UI017',
-                    message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
-                    hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
-            end if;
-            if not call.starts and not (call.ended_at is not distinct from 1 and call.ended_by = 'RUN_ERROR') then
-                raise exception using
-                    errcode = 'UI002',
-                    message = format('%s is unknown: its first event must be RUN_STARTED', subject);
-            end if;
-            if not parallel and agui_internal.close_stale_runs(key, subject) then
-                continue;  -- the end of the log has moved
-            end if;
-            place := agui_internal.resolve_parent(key, call.parent_run_id, subject);
-            new_run_no := place.run_no;
-        else
-            -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
-            repeat := null;
-            if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
-                select * into repeat
-                from agui_internal.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject, log_end.cut_off_reason is not null);
-                if repeat.n = call.n then
-                    return repeat.last_seq;
-                elsif repeat.n > 0 then
-                    new_n := call.n - repeat.n;
-                    select ('[' || string_agg(value::text, ',' order by position) || ']')::json
-                    into new_events
-                    from json_array_elements(events) with ordinality as element (value, position)
-                    where position > repeat.n;
-                end if;
-            end if;
-            if call.starts and new_n = call.n then
-                raise exception using
-                    errcode = 'UI009',
-                    message = format('%s exists already (it is %s)', subject, log_end.status),
-                    hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
-            end if;
-            if log_end.cut_off_reason is not null then
-                raise exception using
-                    errcode = 'UI016',
-                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
-                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
-            end if;
-            -- As clients have it, RUN_ERROR may follow RUN_FINISHED; but not once a run went on from here: a lineage never changes.
-            if log_end.status <> 'running'
-                and not (
-                    log_end.status = 'finished' and call.ended_by is not distinct from 'RUN_ERROR' and new_n = 1
-                    and not exists (select from agui.run as child where child.thread_key = key and child.parent_no = log_end.run_no)
-                ) then
-                raise exception using
-                    errcode = 'UI005',
-                    message = format('%s is already %s: the log takes no more events of it', subject, log_end.status),
-                    hint = 'Events that come late belong to a new run.';
-            end if;
-            new_run_no := log_end.run_no;
-        end if;
-
-        new_stamp := greatest(log_end.recorded_at, clock_timestamp());
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-        values (key, log_end.last_seq + 1, new_stamp, new_n, new_run_no, new_events)
-        on conflict do nothing;
-        if not found then
-            continue;
-        end if;
-
-        if log_end.run_no is null then
-            perform agui_internal.ensure_thread(key, scope, thread_id);
-            insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
-            values (
-                key, place.run_no, place.parent_no, run_id, agui_internal.status_after(call.ended_by),
-                log_end.last_seq + 1,
-                case when call.ended_by is not null then log_end.last_seq + new_n end,
-                new_stamp,
-                case when call.ended_by is not null then new_stamp end
-            );
-        elsif call.ended_by is not null then
-            update agui.run as run
-            set status = agui_internal.status_after(call.ended_by),
-                last_seq = log_end.last_seq + new_n,
-                ended_at = new_stamp,
-                n = null,          -- a RUN_ERROR that follows RUN_FINISHED
-                log_bytes = null   -- is compaction's to look at, too
-            where run.thread_key = key and run.run_no = log_end.run_no;
-        end if;
-        return log_end.last_seq + new_n;
-    end loop;
-
-    raise exception using
-        errcode = '40001',
-        message = format('%s: other writers came first %s times', subject, max_attempts),
-        hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+    return agui_internal.append_events(thread_id, run_id, events, after_seq, input, parent_run_id, parallel, strict, scope, false);
 end
 $$;
 
-comment on function agui.append(text, text, json, bigint, text, boolean) is
-    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins the run (parentRunId names '
-    'its parent; without one it follows the head), RUN_FINISHED or RUN_ERROR ends it. after_seq is the last seq that the writer knows '
-    'of its run, 0 for none: events that the log has after it are compared, not stored again, so a call whose answer was lost can be '
-    'repeated in batches of any size; null appends without that check. parallel lets the run begin beside others that are in progress. '
+comment on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) is
+    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins the run, RUN_FINISHED or RUN_ERROR ends it. '
+    'after_seq is the last seq that the writer knows of its run, 0 for none: events that the log has after it are compared, not stored again, so a call '
+    'whose answer was lost can be repeated in batches of any size; null appends without that check. '
+    'input is that of the run (RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that begins the run. '
+    'parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED names, else the head. parallel lets the run begin beside '
+    'others that are in progress. Events behind the end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on from there; '
+    'so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict refuses these, and a RUN_STARTED with the id of another thread. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, UI006 another run in progress, '
-    'UI007 a repeat that differs, UI008 no array of events, UI009 run id in use or not that of RUN_STARTED, UI011 over a limit, UI014 the thread was erased, '
-    'UI016 the run was cut off, UI017 the log lost what the writer knows of.';
+    'UI007 a repeat that differs, UI008 no array of events, or an input that is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, '
+    'UI011 over a limit, UI014 the thread was erased, UI016 the run was cut off, UI017 the log lost what the writer knows of, '
+    'UI021 RUN_STARTED names another thread (strict).';
 
-revoke execute on function agui.append(text, text, json, bigint, text, boolean) from public;
+revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
 -- sql/api/types/append_result.sql
 create type agui.append_result as (
@@ -246,10 +79,13 @@ create or replace function agui.append_many(
     run_ids    text[],
     events     json[],
     after_seqs bigint[] default null,
-    scopes     text[] default null,
+    inputs     json[] default null,
+    parent_run_ids text[] default null,
     parallel   boolean[] default null,
+    strict     boolean default false,
     wait       boolean default true,
-    durable    boolean default true
+    durable    boolean default true,
+    scopes     text[] default null
 )
 returns setof agui.append_result
 language plpgsql
@@ -258,7 +94,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_calls constant int := 1000;
-    max_bytes constant int := 64 * 1024 * 1024;
+    max_bytes constant int := agui_internal.max_call_bytes();
     calls     int := coalesce(cardinality(thread_ids), 0);
     keys      uuid[];
     is_done   boolean[] := array_fill(false, array[calls]);
@@ -267,8 +103,9 @@ declare
     answer    agui.append_result;
 begin
     if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
-        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(scopes), calls)
-        or calls <> coalesce(cardinality(append_many.parallel), calls)
+        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(inputs), calls)
+        or calls <> coalesce(cardinality(parent_run_ids), calls) or calls <> coalesce(cardinality(append_many.parallel), calls)
+        or calls <> coalesce(cardinality(scopes), calls)
     then
         raise exception using
             errcode = 'UI008',
@@ -280,10 +117,13 @@ begin
             errcode = 'UI011',
             message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
     end if;
-    if (select sum(octet_length(item::text)) from unnest(events) as item) > max_bytes then
+    if (
+        select sum(coalesce(octet_length(item.events::text), 0) + coalesce(octet_length(item.input::text), 0))
+        from unnest(append_many.events, inputs) as item (events, input)
+    ) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s bytes of events at most', max_bytes);
+            message = format('agui.append_many takes %s bytes of events and inputs at most', max_bytes);
     end if;
     if not durable then
         perform set_config('synchronous_commit', 'off', true);
@@ -324,55 +164,23 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         for call in
             with asked as materialized (
-                select item.*, size.n
+                select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
-                        item.call_no, item.key, item.thread_id, coalesce(item.scope, '') as scope, item.run_id, item.events, item.after_seq,
+                        item.*,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, thread_ids, scopes, run_ids, append_many.events, after_seqs) with ordinality
-                        as item (key, thread_id, scope, run_id, events, after_seq, call_no)
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
                     where not is_done[item.call_no]
                 ) as item
-                cross join lateral (
-                    select
-                        case
-                            when agui_internal.is_single_token_event(item.events) then 1
-                            when json_typeof(item.events) = 'array' then (
-                                select glance.n
-                                from agui_internal.scan_events(item.events) as glance
-                                where glance.all_typed and not glance.any_long and glance.lifecycle_n = 0
-                            )
-                        end as n
-                ) as size
-                where item.nth = 1 and size.n is not null
+                where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select
-                    asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
+                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
                 from asked
-                cross join lateral (
-                    select thread.scope, thread.thread_id
-                    from agui.thread as thread
-                    where thread.thread_key = asked.key
-                    limit 1
-                ) as thread
-                cross join lateral (
-                    select run.run_no
-                    from agui.run as run
-                    where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
-                    limit 1
-                ) as run
-                cross join lateral (
-                    select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
-                    from agui.batch as batch
-                    where batch.thread_key = asked.key
-                    order by batch.first_seq desc
-                    limit 1
-                ) as latest
-                where thread.scope = asked.scope
-                    and thread.thread_id = asked.thread_id
-                    and (asked.after_seq is null or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
+                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
+                where asked.n is not null
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -389,13 +197,14 @@ begin
     -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
     begin
         for call in
-            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
-                as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+                as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
             where not is_done[call_no]
             order by call_no
         loop
             last_seqs[call.call_no] := agui.append(
-                call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
             );
         end loop;
     exception
@@ -404,8 +213,8 @@ begin
     end;
 
     for call in
-        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
-            as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+            as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
         where not is_done[call_no]
         order by call_no
     loop
@@ -413,7 +222,8 @@ begin
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
-                    call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                    call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                    coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
                 );
             exception
                 when others then
@@ -432,14 +242,43 @@ begin
 end
 $$;
 
-comment on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) is
+comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
     'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
     'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
-    'thread that another transaction writes to is not done, and answered with 55P03. durable => false commits the transaction without waiting for '
+    'thread that another transaction writes to is not done, and answered with 55P03. strict is for all of them. durable => false commits the transaction without waiting for '
     'the disk: a crash of the server may then take back the last calls (see UI017). '
     'Errors: UI008 arrays of different lengths, UI011 more than 1,000 calls or 64 MB.';
 
-revoke execute on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) from public;
+revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;
+
+-- sql/api/append/import_events.sql
+create or replace function agui.import_events(
+    thread_id text,
+    run_id    text,
+    events    json,
+    after_seq bigint default null,
+    input     json default null,
+    parent_run_id text default null,
+    parallel  boolean default false,
+    strict    boolean default false,
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return agui_internal.append_events(thread_id, run_id, events, after_seq, input, parent_run_id, parallel, strict, scope, true);
+end
+$$;
+
+comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
+    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: recorded_at is what they name as their timestamp, an event '
+    'without one came with that before it. Times never fall along the log of a thread, and are at most now. So lists, retention and durations are '
+    'true of imported conversations. A run that has not ended counts as alive from now on. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
 -- sql/api/types/checkpoint_row.sql
 create type agui.checkpoint_row as (
@@ -2092,10 +1931,7 @@ declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread where thread_key = key for no key update;
-    end if;
+    perform agui_internal.lock_thread(key);
     run := agui_internal.find_run(thread_id, run_id, scope);
     if run.status <> 'running' then
         return run.last_seq;
@@ -2321,7 +2157,7 @@ declare
 begin
     -- Writers change rows of runs under this lock. Without it, one that ends several runs in an order of its own could wait for this
     -- function while this function waits for it.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(asked.thread_key));
+    perform agui_internal.lock_thread(asked.thread_key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
@@ -3348,11 +3184,14 @@ revoke execute on function agui.runs(text, text) from public;
 
 -- sql/api/types/verify_row.sql
 create type agui.verify_row as (
-    run_id  text,
-    problem text
+    run_id   text,
+    problem  text,
+    severity text
 );
 
-comment on type agui.verify_row is 'Something that agui.verify found wrong, and in which run; run_id is null where no run can be named.';
+comment on type agui.verify_row is
+    'What agui.verify found, and in which run; run_id is null where no run can be named. severity: ''damage'' is what the database should not hold; ''note'' is '
+    'what the agent or its writer did against the protocol, kept as it was appended.';
 
 -- sql/api/upkeep/compact.sql
 create or replace procedure agui.compact(
@@ -3504,7 +3343,7 @@ begin
             select run.* into latest
             from agui.run as run
             where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-            if latest.status = 'running' then
+            if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
                 perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
             end if;
         end if;
@@ -3542,7 +3381,7 @@ begin
         agui.session_state, agui.checkpoint, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
         to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
+    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes, repacked_at)
         on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant update (last_version, saved_at) on agui.session_key to agui_writer;
@@ -3558,16 +3397,18 @@ begin
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
     grant delete on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.session_key, agui.checkpoint to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
-    grant update (repacked_at) on agui.run to agui_maintainer;
     grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
 
-    -- What cannot write is for readers, all of it for writers.
+    -- Who imports says when things happened.
+    grant execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) to agui_maintainer;
+
+    -- What cannot write is for readers, all the rest for writers.
     for routine in
         select pg_proc.oid::regprocedure as signature, pg_proc.provolatile <> 'v' as only_reads
         from pg_proc
         where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
             and pg_proc.prorettype <> 'trigger'::regtype
-            and pg_proc.proname <> 'grant_access'
+            and pg_proc.proname not in ('grant_access', 'import_events')
     loop
         execute format('grant execute on routine %s to agui_writer', routine.signature);
         if routine.only_reads then
@@ -3656,7 +3497,7 @@ begin
         perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread, unless only its row is missing
     end if;
 
-    select * into damage from agui_internal.verify_log(key) limit 1;
+    select * into damage from agui_internal.verify_log(key) as found where found.severity = 'damage' limit 1;
     if found then
         raise exception using
             errcode = 'UI015',
@@ -3765,7 +3606,7 @@ begin
             return query select * from agui_internal.verify_references(key);
         exception
             when others then
-                return next (null, 'snapshots and messages cannot be read: ' || sqlerrm)::agui.verify_row;
+                return next (null, 'snapshots and messages cannot be read: ' || sqlerrm, 'damage')::agui.verify_row;
         end;
         return query select * from agui_internal.verify_snapshots(key);
     end loop;
@@ -3777,7 +3618,8 @@ $$;
 
 comment on function agui.verify(text, text) is
     'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its runs, and every snapshot against '
-    'a fold of the raw log. One row a problem, no row when all is well. agui.rebuild_snapshots puts right what is wrong with snapshots. '
+    'a fold of the raw log. One row a problem, no row when all is well; severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a '
+    'missing first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what is wrong with snapshots. '
     'UI001: unknown thread.';
 
 revoke execute on function agui.verify(text, text) from public;
@@ -4043,8 +3885,255 @@ comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on di
 comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
 
+-- sql/internal/append/append_events.sql
+create or replace function agui_internal.append_events(
+    thread_id text,
+    run_id    text,
+    events    json,
+    after_seq bigint,
+    input     json,
+    parent_run_id text,
+    parallel  boolean,
+    strict    boolean,
+    scope     text,
+    imported  boolean
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Only a writer that bypasses this function can come first while the lock is held.
+    max_attempts constant int := 10;
+    subject     text := format('run "%s" of thread "%s"', run_id, thread_id);
+    key         uuid;
+    call        agui_internal.event_inspection;
+    log_end     record;
+    place       agui_internal.run_position;
+    repeat      record;
+    child_id    text;
+    new_run_no  int;
+    new_events  json;
+    new_n       int;
+    stored      record;
+begin
+    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'agui.append needs a thread id and a run id that are not empty, and a scope that is not null';
+    end if;
+    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
+    end if;
+    call := agui_internal.inspect_events(events, thread_id, run_id, subject);
+    if input is not null then
+        perform agui_internal.inspect_input(input, events, subject);
+    end if;
+    if strict then
+        perform agui_internal.refuse_disorder(call, subject);
+    end if;
+
+    key := agui.thread_key(scope, thread_id);
+    perform agui_internal.lock_thread(key);
+
+    for attempt in 1 .. max_attempts loop
+        -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
+        select
+            run.run_no, run.status, run.first_seq, run.cut_off_reason,
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+        into log_end
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
+        left join agui.run as run
+            on run.thread_key = key and run.run_id = append_events.run_id
+        left join lateral (
+            select * from agui.batch where thread_key = key order by first_seq desc limit 1
+        ) as batch on true;
+
+        if log_end.is_another_thread then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
+        new_events := events;
+        new_n := call.n;
+
+        if log_end.run_no is null then
+            if log_end.recorded_at is null then
+                perform agui_internal.refuse_erased(key, subject);
+            end if;
+            if after_seq > 0 then
+                raise exception using
+                    errcode = 'UI017',
+                    message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
+                    hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
+            end if;
+            if coalesce(call.begins_with, '') not in ('RUN_STARTED', 'RUN_ERROR') and (after_seq is null or strict) then
+                raise exception using
+                    errcode = 'UI002',
+                    message = format('%s is unknown: its first event must be RUN_STARTED', subject),
+                    hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
+            end if;
+            if not coalesce(parallel, false) and agui_internal.close_stale_runs(key, subject) then
+                continue;  -- the end of the log has moved
+            end if;
+            place := agui_internal.resolve_parent(key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            new_run_no := place.run_no;
+        else
+            -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
+            repeat := null;
+            if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
+                select * into repeat
+                from agui_internal.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject, log_end.cut_off_reason is not null);
+                new_n := call.n - repeat.n;
+            end if;
+            if after_seq is null and (call.begins_with = 'RUN_STARTED' or call.restarts_at is not null)
+                or strict and call.begins_with = 'RUN_STARTED' and new_n = call.n
+            then
+                raise exception using
+                    errcode = 'UI009',
+                    message = case
+                        when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
+                        else format('%s: event %s of the call is a RUN_STARTED, and the run has begun', subject, call.restarts_at)
+                    end,
+                    hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+            end if;
+            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if new_n = 0 then
+                return repeat.last_seq;
+            end if;
+            if new_n < call.n then
+                select ('[' || string_agg(value::text, ',' order by position) || ']')::json
+                into new_events
+                from json_array_elements(events) with ordinality as element (value, position)
+                where position > repeat.n;
+            end if;
+            if log_end.cut_off_reason is not null then
+                raise exception using
+                    errcode = 'UI016',
+                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
+                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
+            end if;
+            if log_end.status <> 'running' then
+                select child.run_id into child_id
+                from agui.run as child
+                where child.thread_key = key and child.parent_no = log_end.run_no
+                limit 1;
+                if found then
+                    raise exception using
+                        errcode = 'UI005',
+                        message = format('%s is already %s, and run "%s" went on from there: the log takes no more events of it',
+                            subject, log_end.status, child_id),
+                        hint = 'A lineage never changes. Events that come late belong to a new run.';
+                end if;
+                -- An agent may go on after the end, where its writer knows of that. As clients have it, RUN_ERROR may follow RUN_FINISHED.
+                if (after_seq is null or strict)
+                    and not (log_end.status = 'finished' and call.ended_by is not distinct from 'RUN_ERROR' and new_n = 1)
+                then
+                    raise exception using
+                        errcode = 'UI005',
+                        message = format('%s is already %s: the log takes no more events of it', subject, log_end.status),
+                        hint = 'Events that come late belong to a new run. Where an agent does go on after its end, give after_seq, without strict.';
+                end if;
+            end if;
+            new_run_no := log_end.run_no;
+        end if;
+
+        if imported then
+            select * into stored
+            from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
+        else
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            on conflict do nothing
+            returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
+            into stored;
+        end if;
+        if stored.last_seq is null then
+            continue;
+        end if;
+
+        if log_end.run_no is null then
+            perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
+            insert into agui.run (
+                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at
+            )
+            values (
+                key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
+                log_end.last_seq + 1,
+                case when call.ended_by is not null then stored.last_seq end,
+                stored.began_at,
+                case when call.ended_by is not null then stored.ended_at end,
+                -- Or the next run would take it for abandoned.
+                case when imported and call.ended_by is null then clock_timestamp() end
+            );
+            if input is not null then
+                insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
+            end if;
+        elsif call.ended_by is not null or log_end.status <> 'running' then
+            update agui.run as run
+            set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
+                last_seq = stored.last_seq,
+                ended_at = stored.ended_at,
+                -- What follows an end is compaction's to look at, too, and agui.repack's.
+                n = null,
+                log_bytes = null,
+                repacked_at = null
+            where run.thread_key = key and run.run_no = log_end.run_no;
+        elsif imported then
+            update agui.run as run
+            set seen_at = clock_timestamp()
+            where run.thread_key = key and run.run_no = log_end.run_no;
+        end if;
+        return stored.last_seq;
+    end loop;
+
+    raise exception using
+        errcode = '40001',
+        message = format('%s: other writers came first %s times', subject, max_attempts),
+        hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+end
+$$;
+
+comment on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) is
+    'What agui.append does, but for its short cut. imported: the events have happened before, at the times that they name.';
+
+revoke execute on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) from public;
+
+-- sql/internal/append/count_plain_events.sql
+create or replace function agui_internal.count_plain_events(events json)
+returns int
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select scan.n
+        from agui_internal.scan_events(events) as scan
+        where scan.all_typed
+            and not scan.any_long
+            and scan.lifecycle_n = 0
+            and octet_length(events::text) <= agui_internal.max_call_bytes()
+    );
+end
+$$;
+
+comment on function agui_internal.count_plain_events(json) is 'agui_internal.plain_event_count for an array that is more than a single token.';
+
+revoke execute on function agui_internal.count_plain_events(json) from public;
+
 -- sql/internal/append/ensure_thread.sql
-create or replace function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text)
+create or replace function agui_internal.ensure_thread(
+    thread_key uuid,
+    scope      text,
+    thread_id  text,
+    created_at timestamptz default clock_timestamp()
+)
 returns void
 language plpgsql
 volatile
@@ -4057,8 +4146,8 @@ begin
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
-        insert into agui.thread (thread_key, scope, thread_id)
-        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id)
+        insert into agui.thread (thread_key, scope, thread_id, created_at)
+        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
         if found then
             return;
@@ -4070,27 +4159,125 @@ begin
 end
 $$;
 
-comment on function agui_internal.ensure_thread(uuid, text, text) is
-    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
 
-revoke execute on function agui_internal.ensure_thread(uuid, text, text) from public;
+revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;
+
+-- sql/internal/append/insert_imported.sql
+create or replace function agui_internal.insert_imported(
+    thread_key  uuid,
+    run_no      int,
+    after_seq   bigint,
+    recorded_at timestamptz,
+    events      json,
+    out last_seq bigint,
+    out began_at timestamptz,
+    out ended_at timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A longer pause begins a new batch, for earlier_us is an int.
+    max_span constant interval := '30 minutes';
+    last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
+    n        bigint;
+begin
+    with event as (
+        select element.position, element.payload::text as payload, agui_internal.json_timestamp(element.told) as told
+        from rows from (
+            json_to_recordset(agui_internal.json_guarded(events)) as (timestamp json),
+            json_array_elements(events)
+        ) with ordinality as element (told, payload, position)
+    ),
+    -- One that names no time came with the one before it; at the beginning of a thread, with the one behind it.
+    dated as (
+        select
+            event.position,
+            event.payload,
+            least(last_at, coalesce(
+                greatest(insert_imported.recorded_at, max(event.told) over (order by event.position)),
+                first_value(event.told) over (order by event.told is null, event.position),
+                last_at
+            )) as at
+        from event
+    ),
+    batch as (
+        select
+            min(dated.position) as first_position,
+            count(*) as n,
+            max(dated.at) as recorded_at,
+            '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
+            array_agg(dated.at order by dated.position) as times
+        from (
+            select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
+            from dated
+        ) as dated
+        group by dated.span
+    ),
+    stored as (
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        select
+            insert_imported.thread_key,
+            insert_imported.after_seq + batch.first_position,
+            batch.recorded_at,
+            batch.n,
+            insert_imported.run_no,
+            batch.events::json,
+            case
+                when batch.times[1] < batch.recorded_at then (
+                    select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
+                    from unnest(batch.times) with ordinality as event (at, position)
+                )
+            end
+        from batch
+        on conflict do nothing
+        returning *
+    )
+    select
+        max(stored.first_seq + stored.n - 1),
+        min(agui_internal.event_time(stored.recorded_at, stored.earlier_us[1])),
+        max(stored.recorded_at),
+        sum(stored.n)
+    into last_seq, began_at, ended_at, n
+    from stored;
+
+    if n < json_array_length(events) then
+        raise exception using
+            errcode = '40001',
+            message = format('thread key %s: another writer came first', thread_key),
+            hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) is
+    'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
+    'never in the future. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+
+revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) from public;
 
 -- sql/internal/types/event_inspection.sql
 create type agui_internal.event_inspection as (
     n             int,
-    starts        boolean,
-    run_id        text,
+    begins_with   text,
     parent_run_id text,
+    restarts_at   int,
     ended_by      text,
-    ended_at      int
+    late_at       int,
+    other_thread  text
 );
 
 comment on type agui_internal.event_inspection is
-    'What the events of one call mean to the life cycle of their run: how many they are, whether the first is RUN_STARTED, with '
-    'its runId and parentRunId (guarded, see agui_internal.json_guard), and which event ends the run, at which position.';
+    'What the events of one call mean to the life cycle of their run: how many they are; the type of the first, where it is RUN_STARTED, RUN_FINISHED '
+    'or RUN_ERROR, and the parentRunId of that RUN_STARTED; at which position the first RUN_STARTED behind it is; the type of the last event that ends the run; '
+    'the position of the first event behind an end (RUN_ERROR may follow RUN_FINISHED); and the threadId of a RUN_STARTED that names another thread. '
+    'Ids are guarded, see agui_internal.json_guard.';
 
 -- sql/internal/append/inspect_events.sql
-create or replace function agui_internal.inspect_events(events json, subject text)
+create or replace function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text)
 returns agui_internal.event_inspection
 language plpgsql
 immutable
@@ -4098,8 +4285,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes constant int := 64 * 1024 * 1024;
-    max_depth constant int := 1000;
+    max_bytes constant int := agui_internal.max_call_bytes();
+    max_depth constant int := agui_internal.max_json_depth();
     found       agui_internal.event_inspection;
     all_typed   boolean;
     any_long    boolean;
@@ -4123,9 +4310,9 @@ begin
             hint = 'Append the events in several calls.';
     end if;
 
-    select glance.n, false, glance.all_typed, glance.any_long, glance.lifecycle_n
-    into found.n, found.starts, all_typed, any_long, lifecycle_n
-    from agui_internal.scan_events(events) as glance;
+    select scan.n, scan.all_typed, scan.any_long, scan.lifecycle_n
+    into found.n, all_typed, any_long, lifecycle_n
+    from agui_internal.scan_events(events) as scan;
 
     if not all_typed or any_long then
         select
@@ -4168,9 +4355,10 @@ begin
 
     for event in
         select
-            position,
+            position::int,
             guarded.event ->> 'type' as type,
             guarded.event ->> 'runId' as run_id,
+            guarded.event ->> 'threadId' as thread_id,
             nullif(guarded.event ->> 'parentRunId', '') as parent_run_id
         from json_array_elements(events) with ordinality as element (value, position)
         cross join lateral (select agui_internal.json_guard(value::text)::json as event offset 0) as guarded
@@ -4178,42 +4366,81 @@ begin
             and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
         order by position
     loop
-        if found.ended_at is not null and not (event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED') then
-            exit;  -- the check below says what is wrong
+        if event.position = 1 then
+            found.begins_with := event.type;
         end if;
         if event.type = 'RUN_STARTED' then
-            if event.position > 1 then
+            -- What is read from the event is guarded: there a backslash is written as an escape.
+            if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event',
-                        subject, event.position),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
-            found.starts := true;
-            found.run_id := event.run_id;
-            found.parent_run_id := event.parent_run_id;
+            if event.thread_id <> replace(thread_id, '\', '\u005c') then
+                found.other_thread := coalesce(found.other_thread, event.thread_id);
+            end if;
+            if event.position = 1 then
+                found.parent_run_id := event.parent_run_id;
+            else
+                found.restarts_at := coalesce(found.restarts_at, event.position);
+            end if;
         else
+            if found.late_at is null
+                or found.late_at = event.position and event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED'
+            then
+                found.late_at := event.position + 1;
+            end if;
             found.ended_by := event.type;
-            found.ended_at := event.position;
         end if;
     end loop;
-
-    -- A run ends once; only RUN_ERROR may still follow RUN_FINISHED.
-    if found.ended_at < found.n then
-        raise exception using
-            errcode = 'UI005',
-            message = format('%s: event %s of the call comes after the %s that ended the run',
-                subject, found.ended_at + 1, found.ended_by);
+    if found.late_at > found.n then
+        found.late_at := null;
     end if;
     return found;
 end
 $$;
 
-comment on function agui_internal.inspect_events(json, text) is
-    'Checks what agui.append is given (UI008: no array of objects with a type, UI011: more than 64 MB or nested more than 1,000 deep) '
-    'and finds what it means to the life cycle of its run.';
+comment on function agui_internal.inspect_events(json, text, text, text) is
+    'Checks what agui.append is given (UI008: no array of objects with a type, UI009: a RUN_STARTED that names another run, UI011: more than 64 MB or '
+    'nested more than 1,000 deep) and finds what it means to the life cycle of its run.';
 
-revoke execute on function agui_internal.inspect_events(json, text) from public;
+revoke execute on function agui_internal.inspect_events(json, text, text, text) from public;
+
+-- sql/internal/append/inspect_input.sql
+create or replace function agui_internal.inspect_input(input json, events json, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if json_typeof(input) <> 'object' then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: its input is a JSON %s, it must be an object', subject, json_typeof(input)),
+            hint = 'The input of a run is what AG-UI calls RunAgentInput.';
+    end if;
+    if octet_length(events::text) + octet_length(input::text) > agui_internal.max_call_bytes() then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the call has %s bytes of events and %s of input, together more than the %s that it takes',
+                subject, octet_length(events::text), octet_length(input::text), agui_internal.max_call_bytes()),
+            hint = 'Begin the run with fewer events, and append the others in further calls.';
+    end if;
+    if agui_internal.json_too_deep(input::text, agui_internal.max_json_depth()) then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: its input is nested more than %s levels deep', subject, agui_internal.max_json_depth());
+    end if;
+end
+$$;
+
+comment on function agui_internal.inspect_input(json, json, text) is
+    'Checks the input of a run: UI008 no object, UI011 too large together with the events of the call, or nested too deep.';
+
+revoke execute on function agui_internal.inspect_input(json, json, text) from public;
 
 -- sql/internal/append/is_single_token_event.sql
 create or replace function agui_internal.is_single_token_event(events json)
@@ -4273,6 +4500,93 @@ comment on function agui_internal.json_too_deep(text, int) is
     'Whether arrays and objects of a valid JSON document are nested more than max_depth deep.';
 
 revoke execute on function agui_internal.json_too_deep(text, int) from public;
+
+-- sql/internal/append/lock_thread.sql
+create or replace function agui_internal.lock_thread(thread_key uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
+        -- gets 40001; where batches were appended since, the caller's own insert or update gets the same.
+        perform from agui.thread as thread where thread.thread_key = lock_thread.thread_key for no key update;
+    end if;
+end
+$$;
+
+comment on function agui_internal.lock_thread(uuid) is
+    'Takes the lock of whoever writes to a thread''s log, until the transaction ends. It is to be called in a statement of its own: under '
+    'READ COMMITTED the next statement then sees all that the last holder did.';
+
+revoke execute on function agui_internal.lock_thread(uuid) from public;
+
+-- sql/internal/append/match_beginning.sql
+create or replace function agui_internal.match_beginning(
+    thread_key uuid,
+    run_no     int,
+    after_seq  bigint,
+    input      json,
+    parent_run_id text,
+    subject    text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stored_input  json;
+    stored_parent text;
+begin
+    if after_seq <= 0 then
+        select given.input into stored_input
+        from agui.run_input as given
+        where given.thread_key = match_beginning.thread_key and given.run_no = match_beginning.run_no;
+        if stored_input::text is distinct from input::text then
+            raise exception using
+                errcode = 'UI007',
+                message = format('%s: %s', subject, case
+                    when input is null then 'it was begun with an input, the call brings none'
+                    when stored_input is null then 'it was begun without an input, the call brings one'
+                    else 'the input of the call differs from the one that it was begun with'
+                end),
+                hint = 'A call that repeats the beginning of a run must bring the same input, byte for byte. Is another writer at work on this run?';
+        end if;
+    elsif input is not null then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s has begun: an input comes with the call that begins a run', subject),
+            hint = 'To repeat that call, give after_seq => 0.';
+    end if;
+
+    if parent_run_id is not null then
+        select coalesce(parent.run_id, '') into stored_parent
+        from agui.run as run
+        left join agui.run as parent
+            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+        where run.thread_key = match_beginning.thread_key and run.run_no = match_beginning.run_no;
+        if stored_parent <> parent_run_id then
+            raise exception using
+                errcode = 'UI007',
+                message = format('%s: the call names %s as its parent, it was begun with %s', subject,
+                    case when parent_run_id = '' then 'no run' else '"' || parent_run_id || '"' end,
+                    case when stored_parent = '' then 'none' else '"' || stored_parent || '"' end),
+                hint = 'The parent of a run never changes. Is another writer at work on this run?';
+        end if;
+    end if;
+end
+$$;
+
+comment on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) is
+    'Compares the input and the parent that a call for a run brings with those that it was begun with. UI007: they differ, UI008: an input with a call that '
+    'is no repeat of the beginning.';
+
+revoke execute on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) from public;
 
 -- sql/internal/append/match_repeat.sql
 create or replace function agui_internal.match_repeat(
@@ -4351,6 +4665,126 @@ comment on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, 
     'run was cut off; UI017 when the run ends before that seq. Events are compared byte for byte, whatever batches they came in.';
 
 revoke execute on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, text, boolean) from public;
+
+-- sql/internal/append/max_call_bytes.sql
+create or replace function agui_internal.max_call_bytes()
+returns int
+language sql
+immutable
+parallel safe
+return 64 * 1024 * 1024;
+
+comment on function agui_internal.max_call_bytes() is 'How many bytes of events and inputs one call of agui.append or agui.append_many takes at most.';
+
+revoke execute on function agui_internal.max_call_bytes() from public;
+
+-- sql/internal/append/max_json_depth.sql
+create or replace function agui_internal.max_json_depth()
+returns int
+language sql
+immutable
+parallel safe
+return 1000;
+
+comment on function agui_internal.max_json_depth() is 'How deep arrays and objects of an event or an input may be nested.';
+
+revoke execute on function agui_internal.max_json_depth() from public;
+
+-- sql/internal/append/next_place.sql
+create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
+returns table (run_no int, first_seq bigint, recorded_at timestamptz)
+language sql
+stable
+parallel safe
+-- One statement, so it is inlined.
+begin atomic
+    select run.run_no, latest.first_seq + latest.n, latest.recorded_at
+    from (
+        select thread.scope, thread.thread_id
+        from agui.thread as thread
+        where thread.thread_key = next_place.thread_key
+        limit 1
+    ) as thread
+    cross join lateral (
+        select run.run_no
+        from agui.run as run
+        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
+        limit 1
+    ) as run
+    cross join lateral (
+        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+        from agui.batch as batch
+        where batch.thread_key = next_place.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) as latest
+    where thread.scope = next_place.scope
+        and thread.thread_id = next_place.thread_id
+        and (
+            next_place.after_seq is null
+            or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+        );
+end;
+
+comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
+    'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
+    'run, a call that may be a repeat, or a key that stands for another thread.';
+
+revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
+
+-- sql/internal/append/plain_event_count.sql
+create or replace function agui_internal.plain_event_count(events json)
+returns int
+language sql
+immutable
+parallel safe
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+return case
+    when agui_internal.is_single_token_event(events) then 1
+    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+end;
+
+comment on function agui_internal.plain_event_count(json) is
+    'How many events these are, where it is plain to see that they are sound and no news to the life cycle of their run; null: look closer '
+    '(agui_internal.inspect_events).';
+
+revoke execute on function agui_internal.plain_event_count(json) from public;
+
+-- sql/internal/append/refuse_disorder.sql
+create or replace function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if call.restarts_at is not null then
+        raise exception using
+            errcode = 'UI009',
+            message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event', subject, call.restarts_at),
+            hint = 'Append the events of each run in calls of their own.';
+    end if;
+    if call.late_at is not null then
+        raise exception using
+            errcode = 'UI005',
+            message = format('%s: event %s of the call comes after the end of the run', subject, call.late_at),
+            hint = 'Events that come late belong to a new run; without strict they are kept.';
+    end if;
+    if call.other_thread is not null then
+        raise exception using
+            errcode = 'UI021',
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            hint = 'Append to the thread that the events belong to; without strict they are kept.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) is
+    'What a strict call refuses, as far as the call itself shows it: UI005 an event behind the end of the run, UI009 a RUN_STARTED that is not the first event, '
+    'UI021 one with the id of another thread.';
+
+revoke execute on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) from public;
 
 -- sql/internal/append/refuse_log_change.sql
 create or replace function agui_internal.refuse_log_change()
@@ -4435,9 +4869,9 @@ begin
 
     if parent_run_id is null then
         parent := head;
-    else
-        -- The name comes from a guarded event, where a backslash is written as an escape, and so are characters that no run id can
-        -- have: the first condition finds the run by index, the second makes sure.
+    elsif parent_run_id <> '' then
+        -- The name is guarded, as it comes from an event: a backslash is written as an escape, and so are characters that no run id
+        -- can have. The first condition finds the run by index, the second makes sure.
         select * into parent
         from agui.run as run
         where run.thread_key = resolve_parent.thread_key
@@ -4447,7 +4881,7 @@ begin
             raise exception using
                 errcode = 'UI003',
                 message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
-                hint = 'Append the parent first, or leave parentRunId out to follow the run begun last.';
+                hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
 
@@ -4455,7 +4889,7 @@ begin
         raise exception using
             errcode = 'UI004',
             message = format('%s: its parent "%s" is still in progress', subject, parent.run_id),
-            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as parentRunId.';
+            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as the parent.';
     end if;
 
     place.run_no := coalesce(head.run_no, 0) + 1;
@@ -4465,7 +4899,7 @@ end
 $$;
 
 comment on function agui_internal.resolve_parent(uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree: its number, and its parent (the head when none is named). UI003: the parent is '
+    'Finds a new run''s place in its thread''s tree: its number, and its parent (null: the head; '''': none). UI003: the parent is '
     'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
 
 revoke execute on function agui_internal.resolve_parent(uuid, text, text) from public;
@@ -5023,7 +5457,8 @@ create or replace function agui_internal.fold_events(
     run_nos int[],
     after_seqs bigint[],
     through_seqs bigint[],
-    given json default null
+    given json default null,
+    takes_input boolean[] default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -5378,6 +5813,12 @@ begin
             when action = 'RUN_STARTED' then
                 closes := 'all';
                 content := nullif((event.raw -> 'input')::text, 'null');
+                if takes_input[segment] then  -- from beside the events
+                    takes_input[segment] := false;
+                    select agui_internal.json_guarded(beside.input)::text into content
+                    from agui.run_input as beside
+                    where beside.thread_key = fold_events.thread_key and beside.run_no = run_nos[segment];
+                end if;
                 continue when left(content, 1) <> '{';
                 inputs := '{}';
                 if content is not null then
@@ -5969,11 +6410,11 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json) is
+comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
     'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given.';
 
-revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json) from public;
+revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
 
 -- sql/internal/fold/fold_find.sql
 -- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first. Then it
@@ -6008,6 +6449,35 @@ comment on function agui_internal.fold_find(int[], text[], text[], text) is
     'The node (message or tool call) that has a key, in the hash table of agui_internal.fold_events; null when there is none.';
 
 revoke execute on function agui_internal.fold_find(int[], text[], text[], text) from public;
+
+-- sql/internal/fold/fold_input.sql
+create or replace function agui_internal.fold_input(start agui_internal.fold, thread_key uuid, run_no int)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    result agui_internal.fold := start;
+begin
+    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
+    result.lanes := null;
+    result := agui_internal.fold_given(result, (
+        select '{"type":"RUN_STARTED","input":' || given.input || '}'
+        from agui.run_input as given
+        where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
+    ));
+    result.lanes := start.lanes;
+    result.through_seq := start.through_seq;
+    return result;
+end
+$$;
+
+comment on function agui_internal.fold_input(agui_internal.fold, uuid, int) is
+    'What a lineage means with the input that is stored beside the events of a run which has no RUN_STARTED, before its first event.';
+
+revoke execute on function agui_internal.fold_input(agui_internal.fold, uuid, int) from public;
 
 -- sql/internal/fold/fold_interrupts.sql
 create or replace function agui_internal.fold_interrupts(interrupts json)
@@ -6214,7 +6684,7 @@ begin
     if run_nos is null then
         return start;
     end if;
-    return agui_internal.fold_events(start, thread_key, run_nos, after_seqs, through_seqs);
+    return agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs);
 end
 $$;
 
@@ -6223,6 +6693,62 @@ comment on function agui_internal.fold_run(uuid, int, bigint, int) is
     '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base.';
 
 revoke execute on function agui_internal.fold_run(uuid, int, bigint, int) from public;
+
+-- sql/internal/fold/fold_runs.sql
+create or replace function agui_internal.fold_runs(
+    start agui_internal.fold,
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[]
+)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    result agui_internal.fold := start;
+    first_segment int := 1;  -- those before it are folded
+    segment       int;
+    at_start      boolean[];
+    place         agui_internal.input_place;
+begin
+    for place in
+        select * from agui_internal.input_places(thread_key, run_nos, through_seqs)
+    loop
+        segment := array_position(run_nos, place.run_no);
+        continue when place.seq <= after_seqs[segment];  -- it is part of what the fold starts from
+        if place.is_start then
+            at_start := coalesce(at_start, array_fill(false, array[cardinality(run_nos)]));
+            at_start[segment] := true;
+            continue;
+        end if;
+        if segment > first_segment then
+            result := agui_internal.fold_events(
+                result, thread_key,
+                run_nos[first_segment : segment - 1], after_seqs[first_segment : segment - 1], through_seqs[first_segment : segment - 1],
+                null, at_start[first_segment : segment - 1]
+            );
+            first_segment := segment;
+        end if;
+        result := agui_internal.fold_input(result, thread_key, place.run_no);
+    end loop;
+    if first_segment = 1 then
+        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start);
+    end if;
+    return agui_internal.fold_events(
+        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :]
+    );
+end
+$$;
+
+comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) is
+    'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
+    'beside them.';
+
+revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
 
 -- sql/internal/fold/fold_settle.sql
 -- The end of agui_internal.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
@@ -6601,6 +7127,69 @@ comment on function agui_internal.fold_snapshot_messages(agui_internal.fold, jso
 
 revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fold, json, json) from public;
 
+-- sql/internal/types/input_place.sql
+create type agui_internal.input_place as (
+    run_no   int,
+    seq      bigint,
+    is_start boolean
+);
+
+comment on type agui_internal.input_place is
+    'Where the input that is stored beside the events of a run counts: at its first RUN_STARTED (is_start), as if that carried it, or, '
+    'without one, before its first event.';
+
+-- sql/internal/fold/input_places.sql
+create or replace function agui_internal.input_places(thread_key uuid, run_nos int[], through_seqs bigint[])
+returns setof agui_internal.input_place
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run      record;
+    start    record;
+begin
+    for run in
+        select begun.run_no, begun.first_seq, asked.through_seq
+        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
+        join agui.run_input as given
+            on given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+        join agui.run as begun
+            on begun.thread_key = given.thread_key and begun.run_no = given.run_no
+        order by begun.run_no
+    loop
+        select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
+        into start
+        from agui.batch as batch
+        cross join lateral rows from (
+            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+        ) with ordinality as element (type, input, position)
+        where batch.thread_key = input_places.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.through_seq
+            and batch.first_seq + element.position - 1 <= run.through_seq
+            -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
+            and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
+            and element.type = 'RUN_STARTED'
+        order by batch.first_seq, element.position
+        limit 1;
+        if start.seq is null then
+            return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
+        elsif not start.has_input then
+            return next (run.run_no, start.seq, true)::agui_internal.input_place;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.input_places(uuid, int[], bigint[]) is
+    'Where the inputs that are stored beside the events of runs count, given the seqs through which their logs are looked at. No row for a run that has none, '
+    'or whose first RUN_STARTED carries one of its own: that alone counts.';
+
+revoke execute on function agui_internal.input_places(uuid, int[], bigint[]) from public;
+
 -- sql/internal/fold/load_snapshot.sql
 create or replace function agui_internal.load_snapshot(thread_key uuid, run_no int)
 returns agui_internal.fold
@@ -6677,9 +7266,23 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     until constant bigint := coalesce(at_seq, 9223372036854775807);
+    run_nos      int[];
+    through_seqs bigint[];
 begin
+    if 'RUN_STARTED' = any (types) then
+        select array_agg(ancestor.run_no), array_agg(least(coalesce(ancestor.last_seq, until), until))
+        into run_nos, through_seqs
+        from agui_internal.ancestors(leaf) as ancestor;
+    end if;
+
     return query
-    with event as (
+    with given as materialized (
+        select place.seq, place.is_start, agui_internal.json_guarded(beside.input) as input
+        from agui_internal.input_places(leaf.thread_key, run_nos, through_seqs) as place
+        join agui.run_input as beside
+            on beside.thread_key = leaf.thread_key and beside.run_no = place.run_no
+    ),
+    event as (
         select
             batch.first_seq + element.position - 1 as seq,
             batch.run_id,
@@ -6690,9 +7293,11 @@ begin
             agui_internal.json_string_text(element.parent_message_id::text) as parent_id,
             element.owner::text as owner,
             case
+                when given.seq is not null then given.input -> 'messages'
                 when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
                 when element.type = 'MESSAGES_SNAPSHOT' then element.messages
             end as list,
+            element.type = any (types) and element.type not in ('RUN_STARTED', 'MESSAGES_SNAPSHOT') as stands_alone,
             case when element.type = 'RUN_ERROR' then '{' || concat_ws(
                 ',',
                 '"message":' || coalesce(element.message::text, 'null'),
@@ -6724,13 +7329,14 @@ begin
         ) with ordinality as element (
             type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, message, code, earlier_us, position
         )
-        where element.type = any (types)
+        left join given on given.seq = batch.first_seq + element.position - 1
+        where (element.type = any (types) or given.seq is not null)
             and batch.first_seq + element.position - 1 <= until
     ),
     chunk as (
         select event.*, count(coalesce(event.call_id, event.message_id)) over lane as stream
         from event
-        where event.type like '%\_CHUNK'
+        where event.stands_alone and event.type like '%\_CHUNK'
         window lane as (partition by event.run_id, event.owner, event.type order by event.seq)
     ),
     item as (
@@ -6749,7 +7355,7 @@ begin
     from (
         select event.seq, event.run_id, event.type, event.created_at, event.message_id, event.call_id, event.parent_id, event.error
         from event
-        where event.list is null and event.type not like '%\_CHUNK'
+        where event.stands_alone and event.type not like '%\_CHUNK'
         union all
         -- A chunk that names no id goes on with what the one before it was for.
         select
@@ -7771,9 +8377,7 @@ begin
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
     end if;
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread as thread where thread.thread_key = reap_run.thread_key for no key update;
-    end if;
+    perform agui_internal.lock_thread(reap_run.thread_key);
     select * into stale
     from agui.run as run
     where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';
@@ -8025,7 +8629,7 @@ begin
     update agui.run as repacked
     set repacked_at = clock_timestamp(),
         -- Compaction weighs snapshots against what the log takes.
-        log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no)).log_bytes end
+        log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no, run.last_seq)).log_bytes end
     where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
 end
 $$;
@@ -8457,6 +9061,26 @@ comment on function agui_internal.write_session_state(uuid, int, text, json, big
 
 revoke execute on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;
 
+-- sql/internal/snapshots/awaits_start.sql
+create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
+returns boolean
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (
+        select from agui_internal.input_places(awaits_start.thread_key, array[awaits_start.run_no], array[awaits_start.through_seq]) as place
+        where not place.is_start
+    )
+$$;
+
+comment on function agui_internal.awaits_start(uuid, int, bigint) is
+    'Whether a run has an input beside its events and, through a seq, no RUN_STARTED that it would count at. What its events mean then is no base to go on from, '
+    'as long as more may come.';
+
+revoke execute on function agui_internal.awaits_start(uuid, int, bigint) from public;
+
 -- sql/internal/types/carried_fold.sql
 -- What agui_internal.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
 -- snapshot.
@@ -8485,6 +9109,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run        agui.run;
+    size       record;
     result     agui_internal.carried_fold;
     fold       agui_internal.fold;
     start_no   int;  -- the run whose snapshot the fold starts from
@@ -8494,10 +9119,10 @@ declare
     is_kept    boolean;
     old_tip    int;
 begin
-    update agui.run as compacted
-    set (n, log_bytes) = (select size.n, size.log_bytes from agui_internal.run_size(compacted.thread_key, compacted.run_no) as size)
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
-    returning compacted.* into run;
+    select ended.* into run
+    from agui.run as ended
+    where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
+    select * into size from agui_internal.run_size(thread_key, run_no, run.last_seq);
 
     -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
     if exists (
@@ -8515,15 +9140,15 @@ begin
     ) then
         result.base_no := carried.base_no;
         result.base_is_tip := carried.base_is_tip;
-        fold := agui_internal.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
-        result.log_bytes := carried.log_bytes + run.log_bytes;
+        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        result.log_bytes := carried.log_bytes + size.log_bytes;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
         fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
         result.base_is_tip := true;
-        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no);
+        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no) + size.log_bytes;
     end if;
 
     is_tip := not exists (
@@ -8548,6 +9173,13 @@ begin
 
         is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
     end if;
+    -- A RUN_STARTED that is still to come would change what the events before it mean.
+    is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
+
+    -- Its writer may have appended something behind the end meanwhile: then it is to be processed once more, from this snapshot on.
+    update agui.run as compacted
+    set n = size.n, log_bytes = size.log_bytes
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
 
     if is_kept then
         fold := agui_internal.write_snapshot(thread_key, run_no, fold);
@@ -8697,6 +9329,23 @@ comment on function agui_internal.held_messages(uuid, int) is
 
 revoke execute on function agui_internal.held_messages(uuid, int) from public;
 
+-- sql/internal/snapshots/input_bytes.sql
+create or replace function agui_internal.input_bytes(thread_key uuid, run_no int)
+returns bigint
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(sum(pg_column_size(given.input) + 40), 0)
+    from agui.run_input as given
+    where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+$$;
+
+comment on function agui_internal.input_bytes(uuid, int) is 'Bytes that the input beside the events of a run takes as stored; 0: it has none.';
+
+revoke execute on function agui_internal.input_bytes(uuid, int) from public;
+
 -- sql/internal/snapshots/is_worth_keeping.sql
 create or replace function agui_internal.is_worth_keeping(log_bytes bigint, snapshot_bytes bigint)
 returns boolean
@@ -8836,27 +9485,29 @@ comment on function agui_internal.prune_snapshots(uuid) is
 revoke execute on function agui_internal.prune_snapshots(uuid) from public;
 
 -- sql/internal/snapshots/run_size.sql
-create or replace function agui_internal.run_size(thread_key uuid, run_no int, out n bigint, out log_bytes bigint)
+create or replace function agui_internal.run_size(thread_key uuid, run_no int, through_seq bigint, out n bigint, out log_bytes bigint)
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    select sum(batch.n), sum(agui_internal.stored_bytes(batch.events, batch.earlier_us))
+    select sum(batch.n), sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run.thread_key, run.run_no)
     into n, log_bytes
     from agui.run as run
     join agui.batch as batch
         on batch.thread_key = run.thread_key
             and batch.run_no = run.run_no
-            and batch.first_seq >= run.first_seq and batch.first_seq <= run.last_seq
-    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no;
+            and batch.first_seq >= run.first_seq and batch.first_seq <= run_size.through_seq
+    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+    group by run.thread_key, run.run_no;
 end
 $$;
 
-comment on function agui_internal.run_size(uuid, int) is 'Number of events of an ended run, and the bytes that its batches take as stored.';
+comment on function agui_internal.run_size(uuid, int, bigint) is
+    'Number of events of an ended run up to its last seq, and the bytes that its batches and its input take as stored.';
 
-revoke execute on function agui_internal.run_size(uuid, int) from public;
+revoke execute on function agui_internal.run_size(uuid, int, bigint) from public;
 
 -- sql/internal/snapshots/snapshot_bytes.sql
 create or replace function agui_internal.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint)
@@ -9923,13 +10574,15 @@ create type agui_internal.life_event as (
     place         bigint,
     seq           bigint,
     type          text,
+    thread_id     text,
     run_id        text,
-    parent_run_id text
+    parent_run_id text,
+    input         json
 );
 
 comment on type agui_internal.life_event is
-    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; run_id and parent_run_id are those '
-    'that it names, guarded (agui_internal.json_guard): a backslash is written as an escape.';
+    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; thread_id, run_id and parent_run_id are those '
+    'that it names, input is the object that it carries, all of them guarded (agui_internal.json_guard): a backslash is written as an escape.';
 
 -- sql/internal/verify/fold_difference.sql
 create or replace function agui_internal.fold_difference(a agui_internal.fold, b agui_internal.fold)
@@ -10002,8 +10655,10 @@ as $$
         (batch_place.events_before + element.position)::bigint,
         batch.first_seq + element.position - 1,
         guarded.event ->> 'type',
+        guarded.event ->> 'threadId',
         guarded.event ->> 'runId',
-        nullif(guarded.event ->> 'parentRunId', '')
+        nullif(guarded.event ->> 'parentRunId', ''),
+        case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
     from agui.batch as batch
     join batch_place on batch_place.first_seq = batch.first_seq
     -- A batch that is no array is for agui_internal.verify_batches to report.
@@ -10172,7 +10827,7 @@ begin
             null
         );
         if problems <> '{}' then
-            return query select batch.run_id, unnest(problems);
+            return query select batch.run_id, unnest(problems), 'damage';
         end if;
     end loop;
 end
@@ -10199,13 +10854,14 @@ begin
         return query select * from agui_internal.verify_runs(thread_key);
     exception
         when others then
-            return next (null, 'runs and log cannot be compared: ' || sqlerrm)::agui.verify_row;
+            return next (null, 'runs and log cannot be compared: ' || sqlerrm, 'damage')::agui.verify_row;
     end;
 end
 $$;
 
 comment on function agui_internal.verify_log(uuid) is
-    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it. None of it can be made again.';
+    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it: none of it can be made again. '
+    'And notes on what agents did against the protocol.';
 
 revoke execute on function agui_internal.verify_log(uuid) from public;
 
@@ -10259,7 +10915,7 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
     )
-    select problem.run_id, problem.text
+    select problem.run_id, problem.text, 'damage'
     from problem
     order by problem.kind, problem.place
 $$;
@@ -10290,76 +10946,125 @@ as $$
     life_event as materialized (
         select * from agui_internal.life_cycle(verify_runs.thread_key)
     ),
-    restart as (
-        select life_event.run_no, min(life_event.seq) as seq
+    start as (
+        select
+            life_event.*,
+            row_number() over (partition by life_event.run_no order by life_event.place) as nth
         from life_event
-        where life_event.type = 'RUN_STARTED' and life_event.place > 1
-        group by life_event.run_no
+        where life_event.type = 'RUN_STARTED'
     ),
-    -- The event that ended the run: the first RUN_FINISHED or RUN_ERROR. As clients have it, RUN_ERROR may follow RUN_FINISHED at once.
+    foreign_start as (
+        select distinct on (start.run_no) start.*
+        from start
+        join agui.run as run
+            on run.thread_key = verify_runs.thread_key and run.run_no = start.run_no
+        where start.run_id <> replace(run.run_id, '\', '\u005c')
+        order by start.run_no, start.place
+    ),
+    stray_start as (
+        select distinct on (start.run_no) start.*
+        from start
+        join agui.thread as thread on thread.thread_key = verify_runs.thread_key
+        where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
+        order by start.run_no, start.place
+    ),
+    -- The first event that ends the run, the last one, and the first end that something comes after. As clients have it, RUN_ERROR may follow
+    -- RUN_FINISHED at once.
     ending as (
-        select distinct on (closing.run_no) closing.*
+        select
+            closing.run_no,
+            (array_agg(closing.type order by closing.place desc))[1] as type,
+            max(closing.place) as place,
+            min(closing.place) filter (where not closing.is_taken_back) as first_place,
+            (array_agg(closing.type order by closing.place) filter (where not closing.is_taken_back))[1] as first_type,
+            (array_agg(closing.seq order by closing.place) filter (where not closing.is_taken_back))[1] as first_seq
         from (
             select
                 life_event.*,
-                life_event.type = 'RUN_FINISHED'
-                    and lead(life_event.type) over in_order = 'RUN_ERROR'
-                    and lead(life_event.place) over in_order = life_event.place + 1 as is_taken_back
+                coalesce(
+                    life_event.type = 'RUN_FINISHED'
+                        and lead(life_event.type) over in_order = 'RUN_ERROR'
+                        and lead(life_event.place) over in_order = life_event.place + 1,
+                    false
+                ) as is_taken_back
             from life_event
             where life_event.type <> 'RUN_STARTED'
             window in_order as (partition by life_event.run_no order by life_event.place)
         ) as closing
-        where not coalesce(closing.is_taken_back, false)
-        order by closing.run_no, closing.place
+        group by closing.run_no
     )
-    select run.run_id, problem.text
+    select run.run_id, problem.text, problem.severity
     from agui.run as run
     left join log on log.run_no = run.run_no
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     left join life_event as opening
         on opening.run_no = run.run_no and opening.place = 1 and opening.type in ('RUN_STARTED', 'RUN_ERROR')
-    left join restart on restart.run_no = run.run_no
+    left join start as first_start on first_start.run_no = run.run_no and first_start.nth = 1
+    left join start as restart on restart.run_no = run.run_no and restart.nth = 2
+    left join foreign_start on foreign_start.run_no = run.run_no
+    left join stray_start on stray_start.run_no = run.run_no
     left join ending on ending.run_no = run.run_no
+    left join agui.run_input as beside
+        on beside.thread_key = run.thread_key and beside.run_no = run.run_no
+    -- The parent that the first event names: what comes later never changes it.
+    cross join lateral (
+        select
+            case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
+            coalesce(replace(parent.run_id, '\', '\u005c'), '') as stored
+    ) as parent_of
     cross join lateral (
         values
-            (log.n is null, 'the run has no events'),
-            (log.first_seq <> run.first_seq,
+            ('damage', log.n is null, 'the run has no events'),
+            ('damage', log.first_seq <> run.first_seq,
                 format('the run should begin at seq %s, its first event is at seq %s', run.first_seq, log.first_seq)),
-            (run.status <> 'running' and log.last_seq <> run.last_seq,
+            ('damage', run.status <> 'running' and log.last_seq <> run.last_seq,
                 format('the run should end at seq %s, its last event is at seq %s', run.last_seq, log.last_seq)),
-            (run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
-            (run.status = 'running' and run.last_seq is not null,
+            ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
+            ('damage', run.status = 'running' and run.last_seq is not null,
                 format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            (log.n <> run.n,
+            ('damage', log.n <> run.n,
                 format('the run''s row counts %s events, its log has %s', run.n, log.n)),
-            (log.n is not null and opening.type is null, 'the run does not begin with RUN_STARTED'),
-            (opening.type = 'RUN_STARTED' and opening.run_id <> replace(run.run_id, '\', '\u005c'),
-                format('the run''s RUN_STARTED names another run, "%s"', opening.run_id)),
-            (restart.seq is not null,
-                format('the run has a second RUN_STARTED, at seq %s', restart.seq)),
-            (log.n > ending.place,
-                format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.type, ending.seq, log.last_seq)),
-            (log.n is not null and run.status <> agui_internal.status_after(ending.type),
+            ('damage', foreign_start.seq is not null,
+                format('the run''s RUN_STARTED names another run, "%s"', foreign_start.run_id)),
+            ('damage', log.n is not null and run.status <> agui_internal.status_after(ending.type),
                 format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
-            (run.cut_off_reason is not null and ending.type is distinct from 'RUN_ERROR',
+            ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
                 'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
-            -- agui.append has parentRunId name a run, and a run without it follow the one begun last.
-            (opening.parent_run_id <> coalesce(replace(parent.run_id, '\', '\u005c'), ''),
-                format('the run''s %s names the parent "%s", its row %s',
-                    opening.type, opening.parent_run_id, coalesce('"' || parent.run_id || '"', 'none'))),
-            (opening.type is not null and opening.parent_run_id is null and run.parent_no is distinct from nullif(run.run_no - 1, 0),
+            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run begun last.
+            ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
+                format('the run''s RUN_STARTED names the parent "%s", its row %s',
+                    parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
+            ('damage', not run.parent_given and log.n is not null and parent_of.named_at_start is null
+                    and run.parent_no is distinct from nullif(run.run_no - 1, 0),
                 format('the run''s %s names no parent, so it %s, its row says %s',
-                    opening.type, case when run.run_no = 1 then 'is a root' else 'follows the run before it' end,
-                    coalesce('"' || parent.run_id || '"', 'none')))
-    ) as problem (is_there, text)
+                    coalesce(opening.type, 'first event'), case when run.run_no = 1 then 'is a root' else 'follows the run before it' end,
+                    coalesce('"' || parent.run_id || '"', 'none'))),
+            ('damage', json_typeof(beside.input) <> 'object',
+                format('the input beside the events of the run is a JSON %s, not an object', json_typeof(beside.input))),
+
+            ('note', log.n is not null and opening.type is null, 'the run does not begin with RUN_STARTED'),
+            ('note', restart.seq is not null,
+                format('the run has a second RUN_STARTED, at seq %s', restart.seq)),
+            ('note', log.n > ending.first_place,
+                format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.first_type, ending.first_seq, log.last_seq)),
+            ('note', stray_start.seq is not null,
+                format('the RUN_STARTED at seq %s names another thread, "%s"', stray_start.seq, stray_start.thread_id)),
+            ('note', (run.parent_given or first_start.place > 1) and first_start.parent_run_id <> parent_of.stored,
+                format('the RUN_STARTED at seq %s names the parent "%s", the run %s',
+                    first_start.seq, first_start.parent_run_id, coalesce('follows "' || parent.run_id || '"', 'is a root'))),
+            ('note', first_start.input is not null and beside.input is not null
+                    and not agui_internal.json_equal(agui_internal.json_unguard(first_start.input::text), beside.input::text),
+                format('the RUN_STARTED at seq %s carries another input than is stored beside the events: its own counts', first_start.seq))
+    ) as problem (severity, is_there, text)
     where run.thread_key = verify_runs.thread_key
         and problem.is_there
     order by run.run_no
 $$;
 
 comment on function agui_internal.verify_runs(uuid) is
-    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name.';
+    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name. And notes: where a run does not '
+    'begin or end as the protocol has it, or RUN_STARTED says otherwise than its writer did.';
 
 revoke execute on function agui_internal.verify_runs(uuid) from public;
 
@@ -10390,7 +11095,7 @@ as $$
             on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
         where checkpoint.thread_key = verify_saved.thread_key
     )
-    select null::text, problem.text
+    select null::text, problem.text, 'damage'
     from (
         select 1 as kind, key.key as place, 0::bigint as number,
             case
@@ -10480,7 +11185,7 @@ begin
         end if;
         if difference is not null then
             wrong := wrong || run.run_no;
-            return next (run.run_id, difference)::agui.verify_row;
+            return next (run.run_id, difference, 'damage')::agui.verify_row;
         end if;
     end loop;
 end
@@ -10498,7 +11203,7 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select null::text, problem.text
+    select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
     left join agui.erasure as erasure
@@ -10555,7 +11260,7 @@ as $$
         where run.thread_key = verify_tree.thread_key
         window in_order as (order by run.run_no)
     )
-    select run.run_id, problem.text
+    select run.run_id, problem.text, 'damage'
     from run
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no

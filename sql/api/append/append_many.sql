@@ -3,10 +3,13 @@ create or replace function agui.append_many(
     run_ids    text[],
     events     json[],
     after_seqs bigint[] default null,
-    scopes     text[] default null,
+    inputs     json[] default null,
+    parent_run_ids text[] default null,
     parallel   boolean[] default null,
+    strict     boolean default false,
     wait       boolean default true,
-    durable    boolean default true
+    durable    boolean default true,
+    scopes     text[] default null
 )
 returns setof agui.append_result
 language plpgsql
@@ -15,7 +18,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_calls constant int := 1000;
-    max_bytes constant int := 64 * 1024 * 1024;
+    max_bytes constant int := agui_internal.max_call_bytes();
     calls     int := coalesce(cardinality(thread_ids), 0);
     keys      uuid[];
     is_done   boolean[] := array_fill(false, array[calls]);
@@ -24,8 +27,9 @@ declare
     answer    agui.append_result;
 begin
     if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
-        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(scopes), calls)
-        or calls <> coalesce(cardinality(append_many.parallel), calls)
+        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(inputs), calls)
+        or calls <> coalesce(cardinality(parent_run_ids), calls) or calls <> coalesce(cardinality(append_many.parallel), calls)
+        or calls <> coalesce(cardinality(scopes), calls)
     then
         raise exception using
             errcode = 'UI008',
@@ -37,10 +41,13 @@ begin
             errcode = 'UI011',
             message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
     end if;
-    if (select sum(octet_length(item::text)) from unnest(events) as item) > max_bytes then
+    if (
+        select sum(coalesce(octet_length(item.events::text), 0) + coalesce(octet_length(item.input::text), 0))
+        from unnest(append_many.events, inputs) as item (events, input)
+    ) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s bytes of events at most', max_bytes);
+            message = format('agui.append_many takes %s bytes of events and inputs at most', max_bytes);
     end if;
     if not durable then
         perform set_config('synchronous_commit', 'off', true);
@@ -81,55 +88,23 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         for call in
             with asked as materialized (
-                select item.*, size.n
+                select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
-                        item.call_no, item.key, item.thread_id, coalesce(item.scope, '') as scope, item.run_id, item.events, item.after_seq,
+                        item.*,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, thread_ids, scopes, run_ids, append_many.events, after_seqs) with ordinality
-                        as item (key, thread_id, scope, run_id, events, after_seq, call_no)
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
                     where not is_done[item.call_no]
                 ) as item
-                cross join lateral (
-                    select
-                        case
-                            when agui_internal.is_single_token_event(item.events) then 1
-                            when json_typeof(item.events) = 'array' then (
-                                select glance.n
-                                from agui_internal.scan_events(item.events) as glance
-                                where glance.all_typed and not glance.any_long and glance.lifecycle_n = 0
-                            )
-                        end as n
-                ) as size
-                where item.nth = 1 and size.n is not null
+                where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select
-                    asked.key, latest.first_seq + latest.n, greatest(latest.recorded_at, clock_timestamp()), asked.n, run.run_no, asked.events
+                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
                 from asked
-                cross join lateral (
-                    select thread.scope, thread.thread_id
-                    from agui.thread as thread
-                    where thread.thread_key = asked.key
-                    limit 1
-                ) as thread
-                cross join lateral (
-                    select run.run_no
-                    from agui.run as run
-                    where run.thread_key = asked.key and run.run_id = asked.run_id and run.status = 'running'
-                    limit 1
-                ) as run
-                cross join lateral (
-                    select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
-                    from agui.batch as batch
-                    where batch.thread_key = asked.key
-                    order by batch.first_seq desc
-                    limit 1
-                ) as latest
-                where thread.scope = asked.scope
-                    and thread.thread_id = asked.thread_id
-                    and (asked.after_seq is null or asked.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no)
+                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
+                where asked.n is not null
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -146,13 +121,14 @@ begin
     -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
     begin
         for call in
-            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
-                as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+                as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
             where not is_done[call_no]
             order by call_no
         loop
             last_seqs[call.call_no] := agui.append(
-                call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
             );
         end loop;
     exception
@@ -161,8 +137,8 @@ begin
     end;
 
     for call in
-        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, scopes, append_many.parallel) with ordinality
-            as item (thread_id, run_id, events, after_seq, scope, parallel, call_no)
+        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+            as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
         where not is_done[call_no]
         order by call_no
     loop
@@ -170,7 +146,8 @@ begin
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
-                    call.thread_id, call.run_id, call.events, call.after_seq, coalesce(call.scope, ''), coalesce(call.parallel, false)
+                    call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                    coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
                 );
             exception
                 when others then
@@ -189,11 +166,11 @@ begin
 end
 $$;
 
-comment on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) is
+comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
     'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
     'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
-    'thread that another transaction writes to is not done, and answered with 55P03. durable => false commits the transaction without waiting for '
+    'thread that another transaction writes to is not done, and answered with 55P03. strict is for all of them. durable => false commits the transaction without waiting for '
     'the disk: a crash of the server may then take back the last calls (see UI017). '
     'Errors: UI008 arrays of different lengths, UI011 more than 1,000 calls or 64 MB.';
 
-revoke execute on function agui.append_many(text[], text[], json[], bigint[], text[], boolean[], boolean, boolean) from public;
+revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;

@@ -13,10 +13,7 @@ declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(key));
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread where thread_key = key for no key update;
-    end if;
+    perform agui_internal.lock_thread(key);
     run := agui_internal.find_run(thread_id, run_id, scope);
     if run.status <> 'running' then
         return run.last_seq;

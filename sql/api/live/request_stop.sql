@@ -15,7 +15,7 @@ declare
 begin
     -- Writers change rows of runs under this lock. Without it, one that ends several runs in an order of its own could wait for this
     -- function while this function waits for it.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(asked.thread_key));
+    perform agui_internal.lock_thread(asked.thread_key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))

@@ -18,7 +18,7 @@ begin
         agui.session_state, agui.checkpoint, agui.erasure, agui.event to agui_reader, agui_writer;
     grant insert on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
         to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes)
+    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes, repacked_at)
         on agui.run to agui_writer;
     grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
     grant update (last_version, saved_at) on agui.session_key to agui_writer;
@@ -34,16 +34,18 @@ begin
     -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
     grant delete on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.session_key, agui.checkpoint to agui_maintainer;
     grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
-    grant update (repacked_at) on agui.run to agui_maintainer;
     grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
 
-    -- What cannot write is for readers, all of it for writers.
+    -- Who imports says when things happened.
+    grant execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) to agui_maintainer;
+
+    -- What cannot write is for readers, all the rest for writers.
     for routine in
         select pg_proc.oid::regprocedure as signature, pg_proc.provolatile <> 'v' as only_reads
         from pg_proc
         where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
             and pg_proc.prorettype <> 'trigger'::regtype
-            and pg_proc.proname <> 'grant_access'
+            and pg_proc.proname not in ('grant_access', 'import_events')
     loop
         execute format('grant execute on routine %s to agui_writer', routine.signature);
         if routine.only_reads then

@@ -17,7 +17,7 @@ begin
         perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread, unless only its row is missing
     end if;
 
-    select * into damage from agui_internal.verify_log(key) limit 1;
+    select * into damage from agui_internal.verify_log(key) as found where found.severity = 'damage' limit 1;
     if found then
         raise exception using
             errcode = 'UI015',

@@ -16,7 +16,7 @@ begin
             return query select * from agui_internal.verify_references(key);
         exception
             when others then
-                return next (null, 'snapshots and messages cannot be read: ' || sqlerrm)::agui.verify_row;
+                return next (null, 'snapshots and messages cannot be read: ' || sqlerrm, 'damage')::agui.verify_row;
         end;
         return query select * from agui_internal.verify_snapshots(key);
     end loop;
@@ -28,7 +28,8 @@ $$;
 
 comment on function agui.verify(text, text) is
     'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its runs, and every snapshot against '
-    'a fold of the raw log. One row a problem, no row when all is well. agui.rebuild_snapshots puts right what is wrong with snapshots. '
+    'a fold of the raw log. One row a problem, no row when all is well; severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a '
+    'missing first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what is wrong with snapshots. '
     'UI001: unknown thread.';
 
 revoke execute on function agui.verify(text, text) from public;

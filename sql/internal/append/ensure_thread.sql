@@ -1,4 +1,9 @@
-create or replace function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text)
+create or replace function agui_internal.ensure_thread(
+    thread_key uuid,
+    scope      text,
+    thread_id  text,
+    created_at timestamptz default clock_timestamp()
+)
 returns void
 language plpgsql
 volatile
@@ -11,8 +16,8 @@ begin
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
-        insert into agui.thread (thread_key, scope, thread_id)
-        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id)
+        insert into agui.thread (thread_key, scope, thread_id, created_at)
+        values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
         if found then
             return;
@@ -24,7 +29,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.ensure_thread(uuid, text, text) is
-    'Makes the thread''s row unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
 
-revoke execute on function agui_internal.ensure_thread(uuid, text, text) from public;
+revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;

@@ -1,4 +1,4 @@
-create or replace function agui_internal.inspect_events(events json, subject text)
+create or replace function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text)
 returns agui_internal.event_inspection
 language plpgsql
 immutable
@@ -6,8 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_bytes constant int := 64 * 1024 * 1024;
-    max_depth constant int := 1000;
+    max_bytes constant int := agui_internal.max_call_bytes();
+    max_depth constant int := agui_internal.max_json_depth();
     found       agui_internal.event_inspection;
     all_typed   boolean;
     any_long    boolean;
@@ -31,9 +31,9 @@ begin
             hint = 'Append the events in several calls.';
     end if;
 
-    select glance.n, false, glance.all_typed, glance.any_long, glance.lifecycle_n
-    into found.n, found.starts, all_typed, any_long, lifecycle_n
-    from agui_internal.scan_events(events) as glance;
+    select scan.n, scan.all_typed, scan.any_long, scan.lifecycle_n
+    into found.n, all_typed, any_long, lifecycle_n
+    from agui_internal.scan_events(events) as scan;
 
     if not all_typed or any_long then
         select
@@ -76,9 +76,10 @@ begin
 
     for event in
         select
-            position,
+            position::int,
             guarded.event ->> 'type' as type,
             guarded.event ->> 'runId' as run_id,
+            guarded.event ->> 'threadId' as thread_id,
             nullif(guarded.event ->> 'parentRunId', '') as parent_run_id
         from json_array_elements(events) with ordinality as element (value, position)
         cross join lateral (select agui_internal.json_guard(value::text)::json as event offset 0) as guarded
@@ -86,39 +87,43 @@ begin
             and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
         order by position
     loop
-        if found.ended_at is not null and not (event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED') then
-            exit;  -- the check below says what is wrong
+        if event.position = 1 then
+            found.begins_with := event.type;
         end if;
         if event.type = 'RUN_STARTED' then
-            if event.position > 1 then
+            -- What is read from the event is guarded: there a backslash is written as an escape.
+            if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event',
-                        subject, event.position),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
-            found.starts := true;
-            found.run_id := event.run_id;
-            found.parent_run_id := event.parent_run_id;
+            if event.thread_id <> replace(thread_id, '\', '\u005c') then
+                found.other_thread := coalesce(found.other_thread, event.thread_id);
+            end if;
+            if event.position = 1 then
+                found.parent_run_id := event.parent_run_id;
+            else
+                found.restarts_at := coalesce(found.restarts_at, event.position);
+            end if;
         else
+            if found.late_at is null
+                or found.late_at = event.position and event.type = 'RUN_ERROR' and found.ended_by = 'RUN_FINISHED'
+            then
+                found.late_at := event.position + 1;
+            end if;
             found.ended_by := event.type;
-            found.ended_at := event.position;
         end if;
     end loop;
-
-    -- A run ends once; only RUN_ERROR may still follow RUN_FINISHED.
-    if found.ended_at < found.n then
-        raise exception using
-            errcode = 'UI005',
-            message = format('%s: event %s of the call comes after the %s that ended the run',
-                subject, found.ended_at + 1, found.ended_by);
+    if found.late_at > found.n then
+        found.late_at := null;
     end if;
     return found;
 end
 $$;
 
-comment on function agui_internal.inspect_events(json, text) is
-    'Checks what agui.append is given (UI008: no array of objects with a type, UI011: more than 64 MB or nested more than 1,000 deep) '
-    'and finds what it means to the life cycle of its run.';
+comment on function agui_internal.inspect_events(json, text, text, text) is
+    'Checks what agui.append is given (UI008: no array of objects with a type, UI009: a RUN_STARTED that names another run, UI011: more than 64 MB or '
+    'nested more than 1,000 deep) and finds what it means to the life cycle of its run.';
 
-revoke execute on function agui_internal.inspect_events(json, text) from public;
+revoke execute on function agui_internal.inspect_events(json, text, text, text) from public;

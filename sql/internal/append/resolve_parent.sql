@@ -17,9 +17,9 @@ begin
 
     if parent_run_id is null then
         parent := head;
-    else
-        -- The name comes from a guarded event, where a backslash is written as an escape, and so are characters that no run id can
-        -- have: the first condition finds the run by index, the second makes sure.
+    elsif parent_run_id <> '' then
+        -- The name is guarded, as it comes from an event: a backslash is written as an escape, and so are characters that no run id
+        -- can have. The first condition finds the run by index, the second makes sure.
         select * into parent
         from agui.run as run
         where run.thread_key = resolve_parent.thread_key
@@ -29,7 +29,7 @@ begin
             raise exception using
                 errcode = 'UI003',
                 message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
-                hint = 'Append the parent first, or leave parentRunId out to follow the run begun last.';
+                hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
 
@@ -37,7 +37,7 @@ begin
         raise exception using
             errcode = 'UI004',
             message = format('%s: its parent "%s" is still in progress', subject, parent.run_id),
-            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as parentRunId.';
+            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as the parent.';
     end if;
 
     place.run_no := coalesce(head.run_no, 0) + 1;
@@ -47,7 +47,7 @@ end
 $$;
 
 comment on function agui_internal.resolve_parent(uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree: its number, and its parent (the head when none is named). UI003: the parent is '
+    'Finds a new run''s place in its thread''s tree: its number, and its parent (null: the head; '''': none). UI003: the parent is '
     'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
 
 revoke execute on function agui_internal.resolve_parent(uuid, text, text) from public;

@@ -12,7 +12,8 @@ create or replace function agui_internal.fold_events(
     run_nos int[],
     after_seqs bigint[],
     through_seqs bigint[],
-    given json default null
+    given json default null,
+    takes_input boolean[] default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -367,6 +368,12 @@ begin
             when action = 'RUN_STARTED' then
                 closes := 'all';
                 content := nullif((event.raw -> 'input')::text, 'null');
+                if takes_input[segment] then  -- from beside the events
+                    takes_input[segment] := false;
+                    select agui_internal.json_guarded(beside.input)::text into content
+                    from agui.run_input as beside
+                    where beside.thread_key = fold_events.thread_key and beside.run_no = run_nos[segment];
+                end if;
                 continue when left(content, 1) <> '{';
                 inputs := '{}';
                 if content is not null then
@@ -958,8 +965,8 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json) is
+comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
     'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given.';
 
-revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json) from public;
+revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;

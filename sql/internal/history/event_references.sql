@@ -9,9 +9,23 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     until constant bigint := coalesce(at_seq, 9223372036854775807);
+    run_nos      int[];
+    through_seqs bigint[];
 begin
+    if 'RUN_STARTED' = any (types) then
+        select array_agg(ancestor.run_no), array_agg(least(coalesce(ancestor.last_seq, until), until))
+        into run_nos, through_seqs
+        from agui_internal.ancestors(leaf) as ancestor;
+    end if;
+
     return query
-    with event as (
+    with given as materialized (
+        select place.seq, place.is_start, agui_internal.json_guarded(beside.input) as input
+        from agui_internal.input_places(leaf.thread_key, run_nos, through_seqs) as place
+        join agui.run_input as beside
+            on beside.thread_key = leaf.thread_key and beside.run_no = place.run_no
+    ),
+    event as (
         select
             batch.first_seq + element.position - 1 as seq,
             batch.run_id,
@@ -22,9 +36,11 @@ begin
             agui_internal.json_string_text(element.parent_message_id::text) as parent_id,
             element.owner::text as owner,
             case
+                when given.seq is not null then given.input -> 'messages'
                 when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
                 when element.type = 'MESSAGES_SNAPSHOT' then element.messages
             end as list,
+            element.type = any (types) and element.type not in ('RUN_STARTED', 'MESSAGES_SNAPSHOT') as stands_alone,
             case when element.type = 'RUN_ERROR' then '{' || concat_ws(
                 ',',
                 '"message":' || coalesce(element.message::text, 'null'),
@@ -56,13 +72,14 @@ begin
         ) with ordinality as element (
             type, message_id, tool_call_id, parent_message_id, owner, told, input, messages, message, code, earlier_us, position
         )
-        where element.type = any (types)
+        left join given on given.seq = batch.first_seq + element.position - 1
+        where (element.type = any (types) or given.seq is not null)
             and batch.first_seq + element.position - 1 <= until
     ),
     chunk as (
         select event.*, count(coalesce(event.call_id, event.message_id)) over lane as stream
         from event
-        where event.type like '%\_CHUNK'
+        where event.stands_alone and event.type like '%\_CHUNK'
         window lane as (partition by event.run_id, event.owner, event.type order by event.seq)
     ),
     item as (
@@ -81,7 +98,7 @@ begin
     from (
         select event.seq, event.run_id, event.type, event.created_at, event.message_id, event.call_id, event.parent_id, event.error
         from event
-        where event.list is null and event.type not like '%\_CHUNK'
+        where event.stands_alone and event.type not like '%\_CHUNK'
         union all
         -- A chunk that names no id goes on with what the one before it was for.
         select

@@ -11,9 +11,7 @@ begin
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
     end if;
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform from agui.thread as thread where thread.thread_key = reap_run.thread_key for no key update;
-    end if;
+    perform agui_internal.lock_thread(reap_run.thread_key);
     select * into stale
     from agui.run as run
     where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';

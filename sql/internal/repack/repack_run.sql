@@ -92,7 +92,7 @@ begin
     update agui.run as repacked
     set repacked_at = clock_timestamp(),
         -- Compaction weighs snapshots against what the log takes.
-        log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no)).log_bytes end
+        log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no, run.last_seq)).log_bytes end
     where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
 end
 $$;

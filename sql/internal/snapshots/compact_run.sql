@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run        agui.run;
+    size       record;
     result     agui_internal.carried_fold;
     fold       agui_internal.fold;
     start_no   int;  -- the run whose snapshot the fold starts from
@@ -15,10 +16,10 @@ declare
     is_kept    boolean;
     old_tip    int;
 begin
-    update agui.run as compacted
-    set (n, log_bytes) = (select size.n, size.log_bytes from agui_internal.run_size(compacted.thread_key, compacted.run_no) as size)
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no
-    returning compacted.* into run;
+    select ended.* into run
+    from agui.run as ended
+    where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
+    select * into size from agui_internal.run_size(thread_key, run_no, run.last_seq);
 
     -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
     if exists (
@@ -36,15 +37,15 @@ begin
     ) then
         result.base_no := carried.base_no;
         result.base_is_tip := carried.base_is_tip;
-        fold := agui_internal.fold_events(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
-        result.log_bytes := carried.log_bytes + run.log_bytes;
+        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        result.log_bytes := carried.log_bytes + size.log_bytes;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
         fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
         result.base_is_tip := true;
-        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no);
+        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no) + size.log_bytes;
     end if;
 
     is_tip := not exists (
@@ -69,6 +70,13 @@ begin
 
         is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
     end if;
+    -- A RUN_STARTED that is still to come would change what the events before it mean.
+    is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
+
+    -- Its writer may have appended something behind the end meanwhile: then it is to be processed once more, from this snapshot on.
+    update agui.run as compacted
+    set n = size.n, log_bytes = size.log_bytes
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
 
     if is_kept then
         fold := agui_internal.write_snapshot(thread_key, run_no, fold);

@@ -17,8 +17,10 @@ as $$
         (batch_place.events_before + element.position)::bigint,
         batch.first_seq + element.position - 1,
         guarded.event ->> 'type',
+        guarded.event ->> 'threadId',
         guarded.event ->> 'runId',
-        nullif(guarded.event ->> 'parentRunId', '')
+        nullif(guarded.event ->> 'parentRunId', ''),
+        case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
     from agui.batch as batch
     join batch_place on batch_place.first_seq = batch.first_seq
     -- A batch that is no array is for agui_internal.verify_batches to report.

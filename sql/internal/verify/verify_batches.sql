@@ -80,7 +80,7 @@ begin
             null
         );
         if problems <> '{}' then
-            return query select batch.run_id, unnest(problems);
+            return query select batch.run_id, unnest(problems), 'damage';
         end if;
     end loop;
 end

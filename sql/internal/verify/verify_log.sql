@@ -14,12 +14,13 @@ begin
         return query select * from agui_internal.verify_runs(thread_key);
     exception
         when others then
-            return next (null, 'runs and log cannot be compared: ' || sqlerrm)::agui.verify_row;
+            return next (null, 'runs and log cannot be compared: ' || sqlerrm, 'damage')::agui.verify_row;
     end;
 end
 $$;
 
 comment on function agui_internal.verify_log(uuid) is
-    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it. None of it can be made again.';
+    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it: none of it can be made again. '
+    'And notes on what agents did against the protocol.';
 
 revoke execute on function agui_internal.verify_log(uuid) from public;

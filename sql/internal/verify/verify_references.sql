@@ -47,7 +47,7 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
     )
-    select problem.run_id, problem.text
+    select problem.run_id, problem.text, 'damage'
     from problem
     order by problem.kind, problem.place
 $$;

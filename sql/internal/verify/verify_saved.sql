@@ -24,7 +24,7 @@ as $$
             on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
         where checkpoint.thread_key = verify_saved.thread_key
     )
-    select null::text, problem.text
+    select null::text, problem.text, 'damage'
     from (
         select 1 as kind, key.key as place, 0::bigint as number,
             case

@@ -49,7 +49,7 @@ begin
         end if;
         if difference is not null then
             wrong := wrong || run.run_no;
-            return next (run.run_id, difference)::agui.verify_row;
+            return next (run.run_id, difference, 'damage')::agui.verify_row;
         end if;
     end loop;
 end

@@ -5,7 +5,7 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select null::text, problem.text
+    select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
     left join agui.erasure as erasure

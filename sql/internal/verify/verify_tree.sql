@@ -16,7 +16,7 @@ as $$
         where run.thread_key = verify_tree.thread_key
         window in_order as (order by run.run_no)
     )
-    select run.run_id, problem.text
+    select run.run_id, problem.text, 'damage'
     from run
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no

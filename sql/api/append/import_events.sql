@@ -1,0 +1,27 @@
+create or replace function agui.import_events(
+    thread_id text,
+    run_id    text,
+    events    json,
+    after_seq bigint default null,
+    input     json default null,
+    parent_run_id text default null,
+    parallel  boolean default false,
+    strict    boolean default false,
+    scope     text default ''
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return agui_internal.append_events(thread_id, run_id, events, after_seq, input, parent_run_id, parallel, strict, scope, true);
+end
+$$;
+
+comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
+    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: recorded_at is what they name as their timestamp, an event '
+    'without one came with that before it. Times never fall along the log of a thread, and are at most now. So lists, retention and durations are '
+    'true of imported conversations. A run that has not ended counts as alive from now on. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;

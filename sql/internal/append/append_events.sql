@@ -1,0 +1,216 @@
+create or replace function agui_internal.append_events(
+    thread_id text,
+    run_id    text,
+    events    json,
+    after_seq bigint,
+    input     json,
+    parent_run_id text,
+    parallel  boolean,
+    strict    boolean,
+    scope     text,
+    imported  boolean
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Only a writer that bypasses this function can come first while the lock is held.
+    max_attempts constant int := 10;
+    subject     text := format('run "%s" of thread "%s"', run_id, thread_id);
+    key         uuid;
+    call        agui_internal.event_inspection;
+    log_end     record;
+    place       agui_internal.run_position;
+    repeat      record;
+    child_id    text;
+    new_run_no  int;
+    new_events  json;
+    new_n       int;
+    stored      record;
+begin
+    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'agui.append needs a thread id and a run id that are not empty, and a scope that is not null';
+    end if;
+    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
+    end if;
+    call := agui_internal.inspect_events(events, thread_id, run_id, subject);
+    if input is not null then
+        perform agui_internal.inspect_input(input, events, subject);
+    end if;
+    if strict then
+        perform agui_internal.refuse_disorder(call, subject);
+    end if;
+
+    key := agui.thread_key(scope, thread_id);
+    perform agui_internal.lock_thread(key);
+
+    for attempt in 1 .. max_attempts loop
+        -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
+        select
+            run.run_no, run.status, run.first_seq, run.cut_off_reason,
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+        into log_end
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
+        left join agui.run as run
+            on run.thread_key = key and run.run_id = append_events.run_id
+        left join lateral (
+            select * from agui.batch where thread_key = key order by first_seq desc limit 1
+        ) as batch on true;
+
+        if log_end.is_another_thread then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
+        new_events := events;
+        new_n := call.n;
+
+        if log_end.run_no is null then
+            if log_end.recorded_at is null then
+                perform agui_internal.refuse_erased(key, subject);
+            end if;
+            if after_seq > 0 then
+                raise exception using
+                    errcode = 'UI017',
+                    message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
+                    hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
+            end if;
+            if coalesce(call.begins_with, '') not in ('RUN_STARTED', 'RUN_ERROR') and (after_seq is null or strict) then
+                raise exception using
+                    errcode = 'UI002',
+                    message = format('%s is unknown: its first event must be RUN_STARTED', subject),
+                    hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
+            end if;
+            if not coalesce(parallel, false) and agui_internal.close_stale_runs(key, subject) then
+                continue;  -- the end of the log has moved
+            end if;
+            place := agui_internal.resolve_parent(key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            new_run_no := place.run_no;
+        else
+            -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
+            repeat := null;
+            if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
+                select * into repeat
+                from agui_internal.match_repeat(key, log_end.run_no, log_end.first_seq, after_seq, events, subject, log_end.cut_off_reason is not null);
+                new_n := call.n - repeat.n;
+            end if;
+            if after_seq is null and (call.begins_with = 'RUN_STARTED' or call.restarts_at is not null)
+                or strict and call.begins_with = 'RUN_STARTED' and new_n = call.n
+            then
+                raise exception using
+                    errcode = 'UI009',
+                    message = case
+                        when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
+                        else format('%s: event %s of the call is a RUN_STARTED, and the run has begun', subject, call.restarts_at)
+                    end,
+                    hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+            end if;
+            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if new_n = 0 then
+                return repeat.last_seq;
+            end if;
+            if new_n < call.n then
+                select ('[' || string_agg(value::text, ',' order by position) || ']')::json
+                into new_events
+                from json_array_elements(events) with ordinality as element (value, position)
+                where position > repeat.n;
+            end if;
+            if log_end.cut_off_reason is not null then
+                raise exception using
+                    errcode = 'UI016',
+                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
+                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
+            end if;
+            if log_end.status <> 'running' then
+                select child.run_id into child_id
+                from agui.run as child
+                where child.thread_key = key and child.parent_no = log_end.run_no
+                limit 1;
+                if found then
+                    raise exception using
+                        errcode = 'UI005',
+                        message = format('%s is already %s, and run "%s" went on from there: the log takes no more events of it',
+                            subject, log_end.status, child_id),
+                        hint = 'A lineage never changes. Events that come late belong to a new run.';
+                end if;
+                -- An agent may go on after the end, where its writer knows of that. As clients have it, RUN_ERROR may follow RUN_FINISHED.
+                if (after_seq is null or strict)
+                    and not (log_end.status = 'finished' and call.ended_by is not distinct from 'RUN_ERROR' and new_n = 1)
+                then
+                    raise exception using
+                        errcode = 'UI005',
+                        message = format('%s is already %s: the log takes no more events of it', subject, log_end.status),
+                        hint = 'Events that come late belong to a new run. Where an agent does go on after its end, give after_seq, without strict.';
+                end if;
+            end if;
+            new_run_no := log_end.run_no;
+        end if;
+
+        if imported then
+            select * into stored
+            from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
+        else
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            on conflict do nothing
+            returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
+            into stored;
+        end if;
+        if stored.last_seq is null then
+            continue;
+        end if;
+
+        if log_end.run_no is null then
+            perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
+            insert into agui.run (
+                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at
+            )
+            values (
+                key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
+                log_end.last_seq + 1,
+                case when call.ended_by is not null then stored.last_seq end,
+                stored.began_at,
+                case when call.ended_by is not null then stored.ended_at end,
+                -- Or the next run would take it for abandoned.
+                case when imported and call.ended_by is null then clock_timestamp() end
+            );
+            if input is not null then
+                insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
+            end if;
+        elsif call.ended_by is not null or log_end.status <> 'running' then
+            update agui.run as run
+            set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
+                last_seq = stored.last_seq,
+                ended_at = stored.ended_at,
+                -- What follows an end is compaction's to look at, too, and agui.repack's.
+                n = null,
+                log_bytes = null,
+                repacked_at = null
+            where run.thread_key = key and run.run_no = log_end.run_no;
+        elsif imported then
+            update agui.run as run
+            set seen_at = clock_timestamp()
+            where run.thread_key = key and run.run_no = log_end.run_no;
+        end if;
+        return stored.last_seq;
+    end loop;
+
+    raise exception using
+        errcode = '40001',
+        message = format('%s: other writers came first %s times', subject, max_attempts),
+        hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+end
+$$;
+
+comment on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) is
+    'What agui.append does, but for its short cut. imported: the events have happened before, at the times that they name.';
+
+revoke execute on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) from public;

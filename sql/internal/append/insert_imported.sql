@@ -1,0 +1,93 @@
+create or replace function agui_internal.insert_imported(
+    thread_key  uuid,
+    run_no      int,
+    after_seq   bigint,
+    recorded_at timestamptz,
+    events      json,
+    out last_seq bigint,
+    out began_at timestamptz,
+    out ended_at timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A longer pause begins a new batch, for earlier_us is an int.
+    max_span constant interval := '30 minutes';
+    last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
+    n        bigint;
+begin
+    with event as (
+        select element.position, element.payload::text as payload, agui_internal.json_timestamp(element.told) as told
+        from rows from (
+            json_to_recordset(agui_internal.json_guarded(events)) as (timestamp json),
+            json_array_elements(events)
+        ) with ordinality as element (told, payload, position)
+    ),
+    -- One that names no time came with the one before it; at the beginning of a thread, with the one behind it.
+    dated as (
+        select
+            event.position,
+            event.payload,
+            least(last_at, coalesce(
+                greatest(insert_imported.recorded_at, max(event.told) over (order by event.position)),
+                first_value(event.told) over (order by event.told is null, event.position),
+                last_at
+            )) as at
+        from event
+    ),
+    batch as (
+        select
+            min(dated.position) as first_position,
+            count(*) as n,
+            max(dated.at) as recorded_at,
+            '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
+            array_agg(dated.at order by dated.position) as times
+        from (
+            select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
+            from dated
+        ) as dated
+        group by dated.span
+    ),
+    stored as (
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        select
+            insert_imported.thread_key,
+            insert_imported.after_seq + batch.first_position,
+            batch.recorded_at,
+            batch.n,
+            insert_imported.run_no,
+            batch.events::json,
+            case
+                when batch.times[1] < batch.recorded_at then (
+                    select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
+                    from unnest(batch.times) with ordinality as event (at, position)
+                )
+            end
+        from batch
+        on conflict do nothing
+        returning *
+    )
+    select
+        max(stored.first_seq + stored.n - 1),
+        min(agui_internal.event_time(stored.recorded_at, stored.earlier_us[1])),
+        max(stored.recorded_at),
+        sum(stored.n)
+    into last_seq, began_at, ended_at, n
+    from stored;
+
+    if n < json_array_length(events) then
+        raise exception using
+            errcode = '40001',
+            message = format('thread key %s: another writer came first', thread_key),
+            hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) is
+    'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
+    'never in the future. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+
+revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) from public;

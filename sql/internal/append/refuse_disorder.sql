@@ -1,0 +1,34 @@
+create or replace function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if call.restarts_at is not null then
+        raise exception using
+            errcode = 'UI009',
+            message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event', subject, call.restarts_at),
+            hint = 'Append the events of each run in calls of their own.';
+    end if;
+    if call.late_at is not null then
+        raise exception using
+            errcode = 'UI005',
+            message = format('%s: event %s of the call comes after the end of the run', subject, call.late_at),
+            hint = 'Events that come late belong to a new run; without strict they are kept.';
+    end if;
+    if call.other_thread is not null then
+        raise exception using
+            errcode = 'UI021',
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            hint = 'Append to the thread that the events belong to; without strict they are kept.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) is
+    'What a strict call refuses, as far as the call itself shows it: UI005 an event behind the end of the run, UI009 a RUN_STARTED that is not the first event, '
+    'UI021 one with the id of another thread.';
+
+revoke execute on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) from public;

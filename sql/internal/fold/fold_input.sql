@@ -1,0 +1,27 @@
+create or replace function agui_internal.fold_input(start agui_internal.fold, thread_key uuid, run_no int)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    result agui_internal.fold := start;
+begin
+    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
+    result.lanes := null;
+    result := agui_internal.fold_given(result, (
+        select '{"type":"RUN_STARTED","input":' || given.input || '}'
+        from agui.run_input as given
+        where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
+    ));
+    result.lanes := start.lanes;
+    result.through_seq := start.through_seq;
+    return result;
+end
+$$;
+
+comment on function agui_internal.fold_input(agui_internal.fold, uuid, int) is
+    'What a lineage means with the input that is stored beside the events of a run which has no RUN_STARTED, before its first event.';
+
+revoke execute on function agui_internal.fold_input(agui_internal.fold, uuid, int) from public;

@@ -1,0 +1,54 @@
+create or replace function agui_internal.fold_runs(
+    start agui_internal.fold,
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[]
+)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    result agui_internal.fold := start;
+    first_segment int := 1;  -- those before it are folded
+    segment       int;
+    at_start      boolean[];
+    place         agui_internal.input_place;
+begin
+    for place in
+        select * from agui_internal.input_places(thread_key, run_nos, through_seqs)
+    loop
+        segment := array_position(run_nos, place.run_no);
+        continue when place.seq <= after_seqs[segment];  -- it is part of what the fold starts from
+        if place.is_start then
+            at_start := coalesce(at_start, array_fill(false, array[cardinality(run_nos)]));
+            at_start[segment] := true;
+            continue;
+        end if;
+        if segment > first_segment then
+            result := agui_internal.fold_events(
+                result, thread_key,
+                run_nos[first_segment : segment - 1], after_seqs[first_segment : segment - 1], through_seqs[first_segment : segment - 1],
+                null, at_start[first_segment : segment - 1]
+            );
+            first_segment := segment;
+        end if;
+        result := agui_internal.fold_input(result, thread_key, place.run_no);
+    end loop;
+    if first_segment = 1 then
+        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start);
+    end if;
+    return agui_internal.fold_events(
+        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :]
+    );
+end
+$$;
+
+comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) is
+    'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
+    'beside them.';
+
+revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;

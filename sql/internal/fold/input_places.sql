@@ -1,0 +1,50 @@
+create or replace function agui_internal.input_places(thread_key uuid, run_nos int[], through_seqs bigint[])
+returns setof agui_internal.input_place
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run      record;
+    start    record;
+begin
+    for run in
+        select begun.run_no, begun.first_seq, asked.through_seq
+        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
+        join agui.run_input as given
+            on given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+        join agui.run as begun
+            on begun.thread_key = given.thread_key and begun.run_no = given.run_no
+        order by begun.run_no
+    loop
+        select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
+        into start
+        from agui.batch as batch
+        cross join lateral rows from (
+            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+        ) with ordinality as element (type, input, position)
+        where batch.thread_key = input_places.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.through_seq
+            and batch.first_seq + element.position - 1 <= run.through_seq
+            -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
+            and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
+            and element.type = 'RUN_STARTED'
+        order by batch.first_seq, element.position
+        limit 1;
+        if start.seq is null then
+            return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
+        elsif not start.has_input then
+            return next (run.run_no, start.seq, true)::agui_internal.input_place;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.input_places(uuid, int[], bigint[]) is
+    'Where the inputs that are stored beside the events of runs count, given the seqs through which their logs are looked at. No row for a run that has none, '
+    'or whose first RUN_STARTED carries one of its own: that alone counts.';
+
+revoke execute on function agui_internal.input_places(uuid, int[], bigint[]) from public;

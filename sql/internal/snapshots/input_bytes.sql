@@ -1,0 +1,15 @@
+create or replace function agui_internal.input_bytes(thread_key uuid, run_no int)
+returns bigint
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(sum(pg_column_size(given.input) + 40), 0)
+    from agui.run_input as given
+    where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+$$;
+
+comment on function agui_internal.input_bytes(uuid, int) is 'Bytes that the input beside the events of a run takes as stored; 0: it has none.';
+
+revoke execute on function agui_internal.input_bytes(uuid, int) from public;
