@@ -559,7 +559,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)
-	if text := commands.mustFail(exitRefused, "import", file); !strings.Contains(text, "was erased") {
+	if text := commands.mustFail(exitInput, "import", file); !strings.Contains(text, "was erased") {
 		t.Errorf("import of an erased thread: %q", text)
 	}
 	if text := commands.must("allow", "t"); text != "thread t may begin anew\n" {

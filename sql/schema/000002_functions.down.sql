@@ -62,7 +62,7 @@ drop function agui_internal.stale_runs(out thread_key uuid, out run_no int);
 drop function agui_internal.reap_run(thread_key uuid, run_no int);
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
-drop function agui_internal.close_run(thread_key uuid, run_no int, reason text);
+drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
 drop function agui_internal.json_text(token text);
 drop function agui_internal.json_string_token(token text);
 drop function agui_internal.json_string_token_escapes(token text);
@@ -209,7 +209,7 @@ drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times time
 drop type agui.poll_row;
 drop function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[]);
 drop type agui.keep_alive_row;
-drop function agui.abandon(thread_id text, run_id text, reason text, scope text);
+drop function agui.abandon(thread_id text, run_id text, reason text, imported boolean, scope text);
 drop aggregate agui.json_patch_agg(patch jsonb);
 drop function agui_internal.json_patch_agg_result(patches jsonb[]);
 drop function agui_internal.json_patch_all(doc jsonb, patches jsonb[]);

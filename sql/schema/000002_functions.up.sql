@@ -1920,6 +1920,7 @@ create or replace function agui.abandon(
     thread_id text,
     run_id    text,
     reason    text default 'its writer is gone',
+    imported  boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -1936,16 +1937,17 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'), coalesce(imported, false));
 end
 $$;
 
-comment on function agui.abandon(text, text, text, text) is
+comment on function agui.abandon(text, text, text, boolean, text) is
     'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
     'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
     'Errors: UI001 unknown thread, UI002 unknown run.';
 
-revoke execute on function agui.abandon(text, text, text, text) from public;
+revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
 
 -- sql/api/types/keep_alive_row.sql
 create type agui.keep_alive_row as (
@@ -8202,7 +8204,7 @@ comment on function agui_internal.json_text(text) is
 revoke execute on function agui_internal.json_text(text) from public;
 
 -- sql/internal/live/close_run.sql
-create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text)
+create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
 language plpgsql
 volatile
@@ -8282,7 +8284,7 @@ begin
     where batch.thread_key = close_run.thread_key
     order by batch.first_seq desc
     limit 1;
-    stamp := greatest(log_end.recorded_at, clock_timestamp());
+    stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
     insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
     values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
@@ -8295,12 +8297,13 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_run(uuid, int, text) is
+comment on function agui_internal.close_run(uuid, int, text, boolean) is
     'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
+    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
+    'the end is dated as the last event of the log. '
     'The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_run(uuid, int, text) from public;
+revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
 -- sql/internal/live/close_stale_runs.sql
 create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
