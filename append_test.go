@@ -66,7 +66,7 @@ func TestEventsComeBackByteForByte(t *testing.T) {
 		}
 	}
 	var types []string
-	for event, err := range store.Events(context.Background(), "t", "", 0) {
+	for event, err := range store.Events(context.Background(), "t", pgagui.EventsOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,10 +358,9 @@ func TestScopesDoNotMeet(t *testing.T) {
 	if _, err := store.Head(context.Background(), "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("the thread without a scope: error %v, want unknown thread", err)
 	}
-	for id, err := range ann.Threads(context.Background()) {
-		if err != nil || id != "t" {
-			t.Errorf("threads of ann: %q, %v", id, err)
-		}
+	page, err := ann.Threads(context.Background(), pgagui.ThreadsOptions{})
+	if err != nil || len(page.Threads) != 1 || page.Threads[0].ID != "t" {
+		t.Errorf("threads of ann: %v, %v", page, err)
 	}
 }
 

@@ -169,6 +169,7 @@ func TestTheLineageOfManyCheckpoints(t *testing.T) {
 	// Two chains that alternate, so that the tree is no line.
 	if _, err := pool.Exec(ctx, `
 		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
+		select agui_internal.rebuild_activity(agui.thread_key('', 't'));
 		insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
 		select agui.thread_key('', 't'), n, '', 'c' || n, nullif(greatest(n - 2, 0), 0), '{}' from generate_series(1, 20000) as n`); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func TestManyThreadsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := 0
-	for id, err := range store.Threads(context.Background()) {
+	for id, err := range store.ThreadIDs(context.Background()) {
 		if err != nil {
 			t.Fatal(err)
 		}

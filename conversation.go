@@ -74,7 +74,7 @@ type SessionMessage struct {
 // which they began. It reads the log of the lineage. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) ToolCalls(ctx context.Context, threadID string, at At, afterSeq int64) ([]ToolCall, error) {
 	rows, err := s.queries.ToolCalls(ctx, db.ToolCallsParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AfterSeq: afterSeq, Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), AfterSeq: afterSeq, Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -94,7 +94,7 @@ func (s *Store) ToolCalls(ctx context.Context, threadID string, at At, afterSeq 
 // the log of the lineage. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Activities(ctx context.Context, threadID string, at At) ([]Activity, error) {
 	rows, err := s.queries.Activities(ctx, db.ActivitiesParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -114,7 +114,7 @@ func (s *Store) Activities(ctx context.Context, threadID string, at At) ([]Activ
 // It reads the log of the lineage. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) SessionMessages(ctx context.Context, threadID string, at At, afterSeq int64) ([]SessionMessage, error) {
 	rows, err := s.queries.SessionMessages(ctx, db.SessionMessagesParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AfterSeq: afterSeq, Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), AfterSeq: afterSeq, Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// What the database refuses, one error for each SQLSTATE of class UI. Test for them with errors.Is.
+// What the database refuses, one error for each SQLSTATE of class UI, and ErrInvalidArgument for 22023. Test for them with errors.Is.
 var (
 	ErrUnknownThread     = errors.New("unknown thread")
 	ErrUnknownRun        = errors.New("unknown run")
@@ -32,6 +32,7 @@ var (
 	ErrStaleVersion      = errors.New("session state was saved by another writer meanwhile")
 	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
 	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
+	ErrInvalidArgument   = errors.New("invalid argument")
 )
 
 var errorOfState = map[string]error{
@@ -55,6 +56,7 @@ var errorOfState = map[string]error{
 	"UI018": ErrStaleVersion,
 	"UI019": ErrUnknownCheckpoint,
 	"UI021": ErrOtherThread,
+	"22023": ErrInvalidArgument,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

@@ -40,7 +40,7 @@ func Example() {
 	}
 	fmt.Println(len(restored.Messages), "messages, state", string(restored.State))
 
-	for event, err := range store.Events(ctx, "thread-1", "", restored.Seq) {
+	for event, err := range store.Events(ctx, "thread-1", pgagui.EventsOptions{AfterSeq: restored.Seq}) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,17 +27,20 @@ func (e Event) Position() Position { return Position{e.Seq, e.RecordedAt} }
 
 // FollowOptions say what Follow yields. The zero value follows all runs of a thread from its first event on, and ends when none is in progress.
 type FollowOptions struct {
-	// RunID is the run to follow; empty: all runs of the thread, those on other branches too, in the order of their seqs.
+	// RunID is the run to follow, after the runs that it goes on from; empty: all runs of the thread, those on other branches too, in the order
+	// of their seqs.
 	RunID string
+	// NoLineage leaves out what is before the run: the events of RunID (empty: the head) alone.
+	NoLineage bool
 	// After is the last event that the follower has seen: it goes on behind it. Restored.Seq is one, too.
 	After Position
 	// Stay waits for what does not exist yet: for the next run once none is in progress, for a thread or a run that has not begun. A run that
 	// is followed by its id still ends the iteration when it ends.
 	Stay bool
-	// History, when set, yields what has passed in short in place of the events themselves: the lineage of the run that is followed (of the head, when
-	// none is named) as Replay does in this shape, and the run itself, as far as it has come, in compaction.StreamShape, with open what it has
-	// open. Event by event it comes only where other runs go on beside it and are followed too. Only the last of the short events of each part
-	// has a seq, the one to go on from. After must be zero.
+	// History, when set, yields what has passed in short in place of the events themselves, as Attach does in this shape, for the run that is
+	// followed or, when none is named, the head. Where all runs are followed and others than the head are in progress, it ends where the first
+	// of them began, and from there on events come one by one. Only the last event of the history has a seq, the one to go on from. After must
+	// be zero.
 	History compaction.Shape
 }
 
@@ -56,7 +60,7 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 			return
 		}
 		f := &follower{
-			store: s, key: topicKey{s.scope, threadID}, options: options, position: options.After, yield: yield, page: minPage,
+			store: s, key: topicKey{s.scope, threadID}, options: options, run: options.RunID, position: options.After, yield: yield, page: minPage,
 		}
 		if err := f.follow(ctx); err != nil {
 			yield(Event{}, err)
@@ -78,8 +82,12 @@ type follower struct {
 
 	// page is how many batches it asks the database for at once.
 	page int
-	// hasBegun says that the run that is followed exists.
-	hasBegun bool
+	// run is the one that is followed; empty: all of them.
+	run string
+	// runs are the followed run and, for their past, those that it goes on from; nil: all runs of the thread.
+	runs map[string]bool
+	// awaits says that the followed run does not exist yet, and hasCome that its first event is behind the position.
+	awaits, hasCome bool
 	// mayHaveEnded says that nothing more may be to come: the database has to be asked at the end of the log.
 	mayHaveEnded bool
 	// lastSeq is the last seq to look at, once it is known where the iteration ends.
@@ -100,6 +108,13 @@ func (f *follower) follow(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if f.hasCome {
+			f.hasCome, f.position = false, f.options.After
+			if err := f.begin(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		chunks, changed, isAhead := hub.after(topic, f.position)
 		switch {
 		case chunks != nil:
@@ -112,7 +127,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.pass(chunks)
 			isMore := len(chunks) == f.page
 			f.page = pageLike(chunks)
-			if f.isLeft || isMore || hub.isInProgress(topic, f.position, f.options.RunID) {
+			if f.isLeft || f.hasCome || isMore || hub.isInProgress(topic, f.position, f.run) {
 				continue
 			}
 			running, err := f.findEnd(ctx)
@@ -121,7 +136,7 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 			hub.open(topic, f.position, running)
 			asked = changed
-		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.options.RunID):
+		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.run):
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
 			}
@@ -134,14 +149,16 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin finds where to begin, and yields what has passed when it shall be short.
+// begin finds where to begin, and yields what has passed when it shall be short. A run that is waited for is looked for once more when it begins.
 func (f *follower) begin(ctx context.Context) error {
-	f.mayHaveEnded = true
-	if f.options.RunID == "" && f.options.History == "" {
+	f.mayHaveEnded, f.awaits = true, false
+	switch {
+	case f.options.History == "" && f.options.RunID == "" && !f.options.NoLineage:
 		return nil
-	}
-	if f.options.History != "" && f.options.After.Seq != 0 {
+	case f.options.History != "" && f.options.After.Seq != 0:
 		return errors.New("follow: After and History exclude each other: who has seen a part of the log goes on from there")
+	case f.options.History != "" && f.options.NoLineage:
+		return errors.New("follow: NoLineage and History exclude each other: a history is that of the lineage")
 	}
 	// Asked first, for a run that begins in between is behind the end of the log that this tells; and it waits for a standby that lags. Without
 	// Stay, and from the beginning, neither matters.
@@ -153,26 +170,83 @@ func (f *follower) begin(ctx context.Context) error {
 		}
 		logEnd = progress.LogEnd
 	}
-	status, err := asked(ctx, f, func(ctx context.Context) (*RunStatus, error) {
-		return f.store.Status(ctx, f.key.threadID, f.options.RunID)
-	})
+	err := f.beginRun(ctx)
 	if f.options.Stay && (errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrUnknownRun)) {
-		// What was in the log before the run begins need not be looked at.
+		// What was in the log before the run begins is looked at then.
+		f.awaits = true
 		f.goTo(logEnd)
 		return nil
 	}
+	return err
+}
+
+// beginRun looks up the run that is followed, or else the head.
+func (f *follower) beginRun(ctx context.Context) error {
+	if f.options.History != "" {
+		return f.attach(ctx)
+	}
+	lineage, err := asked(ctx, f, func(ctx context.Context) ([]Run, error) {
+		return f.store.Lineage(ctx, f.key.threadID, f.options.RunID)
+	})
 	if err != nil {
 		return err
 	}
-	f.hasBegun = true
-	if f.options.RunID != "" && status.Status != Running {
-		f.lastSeq = &status.LastSeq
+	run := lineage[len(lineage)-1]
+	if f.options.NoLineage {
+		lineage = lineage[len(lineage)-1:]
 	}
-	if f.options.History != "" {
-		return f.shortHistory(ctx, status)
+	f.run, f.runs = run.ID, map[string]bool{}
+	for _, ancestor := range lineage {
+		f.runs[ancestor.ID] = true
 	}
-	f.goTo(status.FirstSeq - 1)
+	if run.Status != Running {
+		f.lastSeq = &run.LastSeq
+	}
+	f.goTo(lineage[0].FirstSeq - 1)
 	return nil
+}
+
+// attach yields the history in short.
+func (f *follower) attach(ctx context.Context) error {
+	attached, err := asked(ctx, f, func(ctx context.Context) (*Attachment, error) {
+		options := AttachOptions{At: At{RunID: f.options.RunID}, Shape: f.options.History}
+		return f.store.attach(ctx, f.key.threadID, options, f.options.RunID == "")
+	})
+	if err != nil {
+		return err
+	}
+	if f.options.RunID != "" {
+		f.runs = map[string]bool{f.run: true}
+		if attached.Status != Running {
+			f.lastSeq = &attached.Position.Seq
+		}
+	}
+	runID := attached.RunID
+	for i, payload := range attached.Events {
+		event := Event{Type: compaction.EventType(payload), Payload: payload}
+		if event.Type == "RUN_STARTED" {
+			runID = cmp.Or(textMember(payload, "runId"), runID)
+		}
+		event.RunID = runID
+		if i == len(attached.Events)-1 {
+			event.Seq, event.RecordedAt = attached.Position.Seq, attached.Position.RecordedAt
+		}
+		if f.isLeft = !f.yield(event, nil); f.isLeft {
+			return nil
+		}
+	}
+	f.position = attached.Position
+	return nil
+}
+
+// textMember is the value of a member of an object; empty where it is no string.
+func textMember(object json.RawMessage, name string) (text string) {
+	for member, value := range compaction.Members(object) {
+		if member == name {
+			_ = json.Unmarshal(value, &text)
+		}
+	}
+	return text
 }
 
 // goTo passes over the events up to a seq.
@@ -182,74 +256,6 @@ func (f *follower) goTo(seq int64) {
 	}
 }
 
-// shortHistory yields what the lineage of a run meant, in short: up to the run's end, or as far as it has come.
-func (f *follower) shortHistory(ctx context.Context, status *RunStatus) error {
-	runID, lastSeq := status.RunID, status.LastSeq
-	if status.Status == Running {
-		runID, lastSeq = status.Parent, status.FirstSeq-1
-	}
-	var events []json.RawMessage
-	if runID != "" {
-		var err error
-		events, err = asked(ctx, f, func(ctx context.Context) ([]json.RawMessage, error) {
-			return f.store.Replay(ctx, f.key.threadID, runID, f.options.History)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	f.yieldShort(runID, events, Position{Seq: lastSeq})
-	if status.Status != Running || f.isLeft {
-		return nil
-	}
-	return f.shortRun(ctx, status.RunID, events)
-}
-
-// shortRun yields what a run in progress has come to, with what it left open still open, given the events before it. Where others go on beside it and are
-// followed too, it yields nothing, and their events come one by one.
-func (f *follower) shortRun(ctx context.Context, runID string, before []json.RawMessage) error {
-	var events []json.RawMessage
-	end := f.position
-	for page, isMore := minPage, true; isMore; {
-		chunks, err := f.store.live.read(ctx, f.key, end, page)
-		if err != nil {
-			return err
-		}
-		for _, chunk := range chunks {
-			for _, event := range chunk.events {
-				end = event.Position()
-				if event.RunID == runID {
-					events = append(events, event.Payload)
-				} else if f.options.RunID == "" {
-					return nil
-				}
-			}
-		}
-		isMore = len(chunks) == page
-		page = pageLike(chunks)
-	}
-	lineage := compaction.New()
-	for _, event := range before {
-		lineage.Apply(event)
-	}
-	f.yieldShort(runID, compaction.CompactEvents(events, compaction.StreamShape, lineage), end)
-	return nil
-}
-
-// yieldShort yields events that stand for the log up to a position: the last of them has it.
-func (f *follower) yieldShort(runID string, events []json.RawMessage, end Position) {
-	for i, payload := range events {
-		event := Event{RunID: runID, Type: compaction.EventType(payload), Payload: payload}
-		if i == len(events)-1 {
-			event.Seq, event.RecordedAt = end.Seq, end.RecordedAt
-		}
-		if f.isLeft = !f.yield(event, nil); f.isLeft {
-			return
-		}
-	}
-	f.position = end
-}
-
 // pass yields what is new of the followed runs.
 func (f *follower) pass(chunks []chunk) {
 	for _, chunk := range chunks {
@@ -257,12 +263,15 @@ func (f *follower) pass(chunks []chunk) {
 			if event.Seq <= f.position.Seq {
 				continue
 			}
+			isFollowed := f.run == "" || event.RunID == f.run
+			if f.hasCome = f.awaits && isFollowed; f.hasCome {
+				return
+			}
 			f.position = event.Position()
-			if f.options.RunID != "" && event.RunID != f.options.RunID {
+			if f.awaits || f.runs != nil && !f.runs[event.RunID] {
 				continue
 			}
-			f.hasBegun = true
-			if event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR" {
+			if isFollowed && (event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR") {
 				f.mayHaveEnded = true
 			}
 			if f.isLeft = !f.yield(event, nil); f.isLeft {
@@ -280,8 +289,8 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	}
 	f.mayHaveEnded = false
 	switch {
-	case f.options.RunID != "":
-		if f.hasBegun && !slices.Contains(progress.RunIds, f.options.RunID) {
+	case f.run != "":
+		if !f.awaits && !slices.Contains(progress.RunIds, f.run) {
 			f.lastSeq = &progress.LogEnd
 		}
 	case f.options.Stay:

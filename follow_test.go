@@ -185,9 +185,12 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	store, _ := newStore(t)
 	mustAppend(t, store, "t", "root", events(started("root"), finished))
 	var group errgroup.Group
-	waiting := func(run string, want ...string) {
+	waiting := func(run string, alone bool, want ...string) {
+		if !alone && run != "root" {
+			want = append([]string{started("root"), finished}, want...)
+		}
 		group.Go(func() error {
-			seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: run, Stay: true})
+			seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: run, NoLineage: alone, Stay: true})
 			if err != nil {
 				return err
 			}
@@ -196,13 +199,15 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 				got[i] = string(event.Payload)
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
-				return fmt.Errorf("run %s: %s", run, got)
+				return fmt.Errorf("run %s (alone: %t): %s", run, alone, got)
 			}
 			return nil
 		})
 	}
-	waiting("a", startedFrom("a", "root"), token(1), token(3), finished)
-	waiting("b", startedFrom("b", "root"), token(2), failed)
+	waiting("a", true, startedFrom("a", "root"), token(1), token(3), finished)
+	waiting("a", false, startedFrom("a", "root"), token(1), token(3), finished)
+	waiting("b", true, startedFrom("b", "root"), token(2), failed)
+	waiting("b", false, startedFrom("b", "root"), token(2), failed)
 	mustAppend(t, store, "t", "a", events(startedFrom("a", "root"), token(1)))
 	mustAppend(t, store, "t", "b", events(startedFrom("b", "root"), token(2)), pgagui.Parallel())
 	mustAppend(t, store, "t", "a", events(token(3), finished))
@@ -210,8 +215,10 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
-	waiting("root", started("root"), finished)
-	waiting("a", startedFrom("a", "root"), token(1), token(3), finished)
+	waiting("root", true, started("root"), finished)
+	waiting("root", false, started("root"), finished)
+	waiting("a", true, startedFrom("a", "root"), token(1), token(3), finished)
+	waiting("a", false, startedFrom("a", "root"), token(1), token(3), finished)
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -598,12 +605,12 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 					break
 				}
 			}
-			want, err := store.Replay(t.Context(), "t", "one", shape)
+			want, err := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, shape)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(all) != len(want)+3 || all[len(want)] != started("two") || all[len(want)+2] != token(1) {
-				t.Errorf("%s %s: %s", shape, run, strings.Join(all, "\n"))
+			if got := strings.Join(all, "\n"); got != joinLines(want) || !strings.Contains(all[len(all)-1], `"messageId":"m"`) {
+				t.Errorf("%s %s:\n%s\nwant\n%s", shape, run, got, want)
 			}
 		}
 	}
@@ -624,12 +631,12 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
 		}
 	}
-	if n := len(short); n > 15 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+	if n := len(short); n != 7 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
 		t.Errorf("%d events: %+v", n, short)
 	}
 
 	seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{History: compaction.SnapshotShape})
-	want, _ := store.Replay(t.Context(), "t", "two", compaction.SnapshotShape)
+	want, _ := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, compaction.SnapshotShape)
 	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 112 {
 		t.Errorf("%d events, %v", len(seen), err)
 	}
@@ -641,7 +648,7 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 	mustAppend(t, store, "t", "root", events(started("root"), finished))
 	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
 	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
-	mustAppend(t, store, "t", "a", events(token(1), finished))
+	mustAppend(t, store, "t", "a", events(token(1), token(1)))
 	mustAppend(t, store, "t", "b", events(token(2), token(3)))
 	var live []pgagui.Event
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape}) {
@@ -652,10 +659,27 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 			live = append(live, event)
 		}
 		if event.Seq == 8 {
+			mustAppend(t, store, "t", "a", events(finished))
 			mustAppend(t, store, "t", "b", events(finished))
 		}
 	}
-	wantSeqs(t, "the head and what goes on beside it", live, 4, 9)
+	wantSeqs(t, "the runs that go on side by side", live, 3, 10)
+
+	// One that has ended is no part of the head's history.
+	mustAppend(t, store, "t", "c", events(startedFrom("c", "root")))
+	var history []string
+	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape, Stay: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		history = append(history, fmt.Sprint(event.RunID, " ", event.Seq))
+		if event.Seq > 0 {
+			break
+		}
+	}
+	if got := strings.Join(history, ", "); got != "root 0, root 0, c 11" {
+		t.Errorf("the history of c: %s", got)
+	}
 }
 
 func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {

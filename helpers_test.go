@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -57,7 +58,7 @@ func mustAppend(t testing.TB, store *pgagui.Store, threadID, runID string, raw [
 func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []string {
 	t.Helper()
 	var list []string
-	for event, err := range store.Events(context.Background(), threadID, runID, 0) {
+	for event, err := range store.Events(context.Background(), threadID, pgagui.EventsOptions{RunID: runID, NoLineage: runID != ""}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,4 +76,12 @@ func mustVerify(t testing.TB, store *pgagui.Store, threadID string) {
 	for _, problem := range problems {
 		t.Errorf("verify thread %s: run %q: %s", threadID, problem.RunID, problem.Problem)
 	}
+}
+
+func joinLines(events []json.RawMessage) string {
+	var lines []string
+	for _, event := range events {
+		lines = append(lines, string(event))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -15,8 +15,10 @@ type HistoryOptions struct {
 	AfterSeq int64
 	// Limit is how many rows a page has at most. 100 when 0; more than 1,000 is ErrLimitExceeded.
 	Limit int
-	// RunID narrows it to one run; empty: all runs of the thread, whatever their branch.
+	// RunID narrows it to the lineage of a run; empty: all runs of the thread, whatever their branch.
 	RunID string
+	// NoLineage narrows it further, to the run (empty: the head) alone.
+	NoLineage bool
 	// Types narrows it to events of these types, for example TOOL_CALL_START; empty: all.
 	Types []string
 	// Since and Until narrow it to events appended at Since or later, and before Until. Zero: no bound.
@@ -63,20 +65,14 @@ type HistoryEvent struct {
 func (s *Store) History(ctx context.Context, threadID string, options HistoryOptions) (HistoryPage, error) {
 	parameters := db.HistoryParams{
 		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), AfterSeq: options.AfterSeq,
-		MaxRows: 100, Compressed: !options.Raw, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
-		MaxIdle: orNull(options.MaxIdle),
+		MaxRows: 100, Compressed: !options.Raw, Lineage: !options.NoLineage, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
+		MaxIdle: orNull(options.MaxIdle), Since: timeOrNull(options.Since), Until: timeOrNull(options.Until),
 	}
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
 	}
 	if options.Limit != 0 {
 		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
-	}
-	if !options.Since.IsZero() {
-		parameters.Since = &options.Since
-	}
-	if !options.Until.IsZero() {
-		parameters.Until = &options.Until
 	}
 	page := HistoryPage{AfterSeq: options.AfterSeq}
 	rows, err := s.queries.History(ctx, parameters)

@@ -55,6 +55,8 @@ type topic struct {
 type chunk struct {
 	events []Event
 	bytes  int
+	// isRunning says that the run of the events had not ended when they were read. Otherwise its end is among them, before them or behind them.
+	isRunning bool
 }
 
 const (
@@ -313,7 +315,7 @@ func (h *hub) take(asked []*topic, rows []db.PollRow) {
 			problems[i] = true
 			continue
 		}
-		news[i] = append(news[i], chunk{events, len(row.Events)})
+		news[i] = append(news[i], asChunk(row, events))
 	}
 	for i, t := range asked {
 		if problems[i] {
@@ -343,15 +345,14 @@ func (h *hub) extend(t *topic, news []chunk) {
 		return
 	}
 	for _, c := range news {
-		for _, event := range c.events {
-			switch event.Type {
-			case "RUN_FINISHED", "RUN_ERROR":
-				delete(t.running, event.RunID)
-			case "RUN_STARTED":
-				t.running[event.RunID] = true
-			}
-			t.end = event.Position()
+		// By its row, for an agent may say more after its end, and begin anew.
+		last := c.events[len(c.events)-1]
+		if c.isRunning {
+			t.running[last.RunID] = true
+		} else {
+			delete(t.running, last.RunID)
 		}
+		t.end = last.Position()
 		t.bytes += c.bytes
 	}
 	t.chunks = append(t.chunks, news...)
@@ -406,7 +407,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 		if err != nil {
 			return nil, err
 		}
-		chunks = append(chunks, chunk{events, len(row.Events)})
+		chunks = append(chunks, asChunk(row, events))
 	}
 	return chunks, nil
 }
@@ -418,6 +419,10 @@ func pageLike(chunks []chunk) int {
 		bytes += c.bytes
 	}
 	return min(max(len(chunks)*pageBytes/bytes, minPage), maxPage)
+}
+
+func asChunk(row db.PollRow, events []Event) chunk {
+	return chunk{events, len(row.Events), Status(row.Status) == Running}
 }
 
 func eventsOf(threadID string, row db.PollRow) ([]Event, error) {

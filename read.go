@@ -11,12 +11,14 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// At names a point in a thread. The zero value is the end of the head.
+// At names a point in a thread. The zero value is the end of the head. Where both Seq and Time are given, the earlier of the two counts.
 type At struct {
 	// RunID is the run to read at; empty: the head.
 	RunID string
 	// Seq goes back in time: only the events of the run's lineage up to this one count. 0: all of them.
 	Seq int64
+	// Time goes back to what had been appended by then. Zero: all of it.
+	Time time.Time
 }
 
 // Event is an event of the log.
@@ -77,7 +79,7 @@ const (
 // what follows it, so it costs about what it returns. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored, error) {
 	document, err := s.queries.Restore(ctx, db.RestoreParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -129,7 +131,7 @@ func split(array []byte) ([]json.RawMessage, error) {
 // Messages returns the conversation as it stood at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message, error) {
 	rows, err := s.queries.Messages(ctx, db.MessagesParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)
@@ -144,7 +146,7 @@ func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message
 // State returns the state that agent and UI shared at a point of a thread. Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
 	state, err := s.queries.State(ctx, db.StateParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	return json.RawMessage(state), refusal(err)
 }
@@ -153,29 +155,38 @@ func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMess
 // Errors: ErrUnknownThread, ErrUnknownRun.
 func (s *Store) Interrupts(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
 	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
-		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	return json.RawMessage(interrupts), refusal(err)
 }
 
-// Events yields the events behind afterSeq, in order: those of a run or, when runID is empty, of the whole lineage of the head.
-// They are read a few batches at a time, so no connection is held while the caller works. An error ends the iteration:
-// ErrUnknownThread, ErrUnknownRun, or one of the connection.
-func (s *Store) Events(ctx context.Context, threadID, runID string, afterSeq int64) iter.Seq2[Event, error] {
+// EventsOptions says which events of a thread Events yields. The zero value is all events of the head's lineage.
+type EventsOptions struct {
+	// RunID is the run to read at; empty: the head.
+	RunID string
+	// NoLineage leaves out the runs that it goes on from: its own events alone.
+	NoLineage bool
+	// AfterSeq is where to begin: behind this seq.
+	AfterSeq int64
+}
+
+// Events yields the events of a run's lineage, in order. They are read a few batches at a time, so no connection is held while the caller
+// works. An error ends the iteration: ErrUnknownThread, ErrUnknownRun, or one of the connection.
+func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		lineage, err := s.Lineage(ctx, threadID, runID)
+		lineage, err := s.Lineage(ctx, threadID, options.RunID)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		if runID != "" {
+		if options.NoLineage {
 			lineage = lineage[len(lineage)-1:]
 		}
 		for _, run := range lineage {
-			if run.Status != Running && run.LastSeq <= afterSeq {
+			if run.Status != Running && run.LastSeq <= options.AfterSeq {
 				continue
 			}
-			for event, err := range s.RunEvents(ctx, threadID, run, afterSeq) {
+			for event, err := range s.RunEvents(ctx, threadID, run, options.AfterSeq) {
 				if !yield(event, err) || err != nil {
 					return
 				}
@@ -188,10 +199,10 @@ func (s *Store) Events(ctx context.Context, threadID, runID string, afterSeq int
 func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
 	const page = 50
 	return func(yield func(Event, error) bool) {
-		nextSeq := max(run.FirstSeq, afterSeq+1)
+		afterSeq := max(run.FirstSeq-1, afterSeq)
 		for {
 			batches, err := s.queries.Batches(ctx, db.BatchesParams{
-				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), FromSeq: nextSeq, Page: page,
+				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page,
 			})
 			if err != nil {
 				yield(Event{}, refusal(err))
@@ -200,14 +211,14 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 			for _, row := range batches {
 				batch := batch{threadID, run.ID, row.FirstSeq, row.RecordedAt, row.EarlierUs, row.Events}
 				for event, err := range batch.all() {
-					if event.Seq < nextSeq && err == nil {
+					if event.Seq <= afterSeq && err == nil {
 						continue
 					}
 					if !yield(event, err) || err != nil {
 						return
 					}
 				}
-				nextSeq = row.FirstSeq + int64(row.N)
+				afterSeq = row.FirstSeq + int64(row.N) - 1
 			}
 			if len(batches) < page {
 				return
@@ -246,12 +257,12 @@ func (b *batch) all() iter.Seq2[Event, error] {
 	}
 }
 
-// Replay returns a short stream of events that gives any AG-UI client what a run (empty: the head) means after its lineage:
-// in the shape compaction.SnapshotShape from the nearest snapshot, in compaction.StreamShape the lineage's events, compacted.
-// Errors: ErrUnknownThread, ErrUnknownRun, ErrUnknownShape.
-func (s *Store) Replay(ctx context.Context, threadID, runID string, shape compaction.Shape) ([]json.RawMessage, error) {
+// Replay returns a short stream of events that gives any AG-UI client what a conversation meant at a point of a thread: in the shape
+// compaction.SnapshotShape messages and state, from the nearest snapshot, in compaction.StreamShape the lineage's events, compacted. What is
+// open there stays open. Errors: ErrUnknownThread, ErrUnknownRun, ErrUnknownShape.
+func (s *Store) Replay(ctx context.Context, threadID string, at At, shape compaction.Shape) ([]json.RawMessage, error) {
 	rows, err := s.queries.Replay(ctx, db.ReplayParams{
-		ThreadID: threadID, RunID: orNull(runID), Shape: string(shape), Scope: s.scope,
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Shape: string(shape), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, refusal(err)

@@ -936,7 +936,7 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var threads []string
-	for thread, err := range store.Threads(ctx) {
+	for thread, err := range store.ThreadIDs(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}

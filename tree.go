@@ -2,10 +2,7 @@ package pgagui
 
 import (
 	"context"
-	"iter"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -105,30 +102,6 @@ func (s *Store) MergeBase(ctx context.Context, threadID, runA, runB string) (run
 	return runID, refusal(err)
 }
 
-// Threads yields the ids of the scope's threads, in no order that means anything, reading them a page at a time.
-func (s *Store) Threads(ctx context.Context) iter.Seq2[string, error] {
-	const page = 1000
-	return func(yield func(string, error) bool) {
-		after := pgtype.UUID{Valid: true}
-		for {
-			rows, err := s.queries.Threads(ctx, db.ThreadsParams{Scope: s.scope, After: after, Page: page})
-			if err != nil {
-				yield("", err)
-				return
-			}
-			for _, row := range rows {
-				if !yield(row.ThreadID, nil) {
-					return
-				}
-				after = row.ThreadKey
-			}
-			if len(rows) < page {
-				return
-			}
-		}
-	}
-}
-
 func runOf(row db.RunsRow) Run {
 	run := Run{
 		ID: row.RunID, Parent: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),
@@ -147,4 +120,12 @@ func orNull[T comparable](value T) *T {
 		return nil
 	}
 	return &value
+}
+
+// timeOrNull is the same for a point in time, whose zero may be in any zone.
+func timeOrNull(point time.Time) *time.Time {
+	if point.IsZero() {
+		return nil
+	}
+	return &point
 }

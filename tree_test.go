@@ -265,7 +265,7 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 		},
 		"abandon": func(thread, run string) error { _, err := store.Abandon(ctx, thread, run, "gone"); return err },
 		"events": func(thread, run string) error {
-			for _, err := range store.Events(ctx, thread, run, 0) {
+			for _, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: run}) {
 				return err
 			}
 			return nil
@@ -302,7 +302,7 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, shape := range []compaction.Shape{compaction.StreamShape, compaction.SnapshotShape} {
-		replay, err := store.Replay(ctx, "t", "", shape)
+		replay, err := store.Replay(ctx, "t", pgagui.At{}, shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 			t.Errorf("%s: %s means %s and state %s, want %s", shape, replay, fold.Messages()[0].Body(), fold.State(), restored.Document)
 		}
 	}
-	if _, err := store.Replay(ctx, "t", "", "small"); !errors.Is(err, pgagui.ErrUnknownShape) {
+	if _, err := store.Replay(ctx, "t", pgagui.At{}, "small"); !errors.Is(err, pgagui.ErrUnknownShape) {
 		t.Errorf("an unknown shape: error %v", err)
 	}
 }

@@ -149,7 +149,7 @@ func (b *bench) conversationOf(ctx context.Context, database *database, thread c
 			return err
 		}),
 		timed(log, func(ctx context.Context) error {
-			for _, err := range database.store.Events(ctx, thread.ThreadID, "", 0) {
+			for _, err := range database.store.Events(ctx, thread.ThreadID, pgagui.EventsOptions{}) {
 				if err != nil {
 					return err
 				}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/pgagui/pgagui"
 )
 
 // read goes through the events of a thread, from the first to the last.
@@ -30,7 +32,7 @@ func (b *bench) read(ctx context.Context) error {
 		timed(ours, func(ctx context.Context) error {
 			for range b.sizes.reads {
 				count := 0
-				for _, err := range database.store.Events(ctx, thread.ThreadID, "", 0) {
+				for _, err := range database.store.Events(ctx, thread.ThreadID, pgagui.EventsOptions{}) {
 					if err != nil {
 						return err
 					}

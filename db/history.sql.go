@@ -22,13 +22,14 @@ select
     coalesce((item).last_seq, 0)::bigint as last_seq,
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
     coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
-from agui.activities($1::text, $2::text, $3::bigint, $4::text) as item
+from agui.activities($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text) as item
 `
 
 type ActivitiesParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	Scope    string
 }
 
@@ -48,6 +49,7 @@ func (q *Queries) Activities(ctx context.Context, arg ActivitiesParams) ([]Activ
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.Scope,
 	)
 	if err != nil {
@@ -113,30 +115,32 @@ select
     (item).payload::json as payload
 from agui.history(
     $1::text,
-    $2::text[],
-    $3::timestamptz,
-    $4::timestamptz,
-    $5::bigint,
-    $6::int,
-    $7::boolean,
-    $8::text,
+    $2::text,
+    $3::bigint,
+    $4::text[],
+    $5::timestamptz,
+    $6::timestamptz,
+    $7::int,
+    $8::boolean,
     $9::int,
     $10::interval,
-    $11::text
+    $11::boolean,
+    $12::text
 ) as item
 `
 
 type HistoryParams struct {
 	ThreadID   string
+	RunID      *string
+	AfterSeq   int64
 	Types      []string
 	Since      *time.Time
 	Until      *time.Time
-	AfterSeq   int64
 	MaxRows    int32
 	Compressed bool
-	RunID      *string
 	MaxBytes   *int32
 	MaxIdle    *time.Duration
+	Lineage    bool
 	Scope      string
 }
 
@@ -154,15 +158,16 @@ type HistoryRow struct {
 func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow, error) {
 	rows, err := q.db.Query(ctx, History,
 		arg.ThreadID,
+		arg.RunID,
+		arg.AfterSeq,
 		arg.Types,
 		arg.Since,
 		arg.Until,
-		arg.AfterSeq,
 		arg.MaxRows,
 		arg.Compressed,
-		arg.RunID,
 		arg.MaxBytes,
 		arg.MaxIdle,
+		arg.Lineage,
 		arg.Scope,
 	)
 	if err != nil {
@@ -224,13 +229,14 @@ select
     coalesce((item).run_id, '')::text as run_id,
     coalesce((item).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
     (item).payload::json as payload
-from agui.session_messages($1::text, $2::text, $3::bigint, $4::bigint, $5::text) as item
+from agui.session_messages($1::text, $2::text, $3::bigint, $4::timestamptz, $5::bigint, $6::text) as item
 `
 
 type SessionMessagesParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	AfterSeq int64
 	Scope    string
 }
@@ -249,6 +255,7 @@ func (q *Queries) SessionMessages(ctx context.Context, arg SessionMessagesParams
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.AfterSeq,
 		arg.Scope,
 	)
@@ -291,13 +298,14 @@ select
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
     (item).status::text as status
-from agui.tool_calls($1::text, $2::text, $3::bigint, $4::bigint, $5::text) as item
+from agui.tool_calls($1::text, $2::text, $3::bigint, $4::timestamptz, $5::bigint, $6::text) as item
 `
 
 type ToolCallsParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	AfterSeq int64
 	Scope    string
 }
@@ -322,6 +330,7 @@ func (q *Queries) ToolCalls(ctx context.Context, arg ToolCallsParams) ([]ToolCal
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.AfterSeq,
 		arg.Scope,
 	)

@@ -100,6 +100,72 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 	return items, nil
 }
 
+const Attach = `-- name: Attach :one
+select
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).status, '')::text as status,
+    (item).running::text[] as running,
+    (item).seq::bigint as seq,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
+    (item).events::json as events
+from agui.attach(
+    $1::text, $2::text,
+    -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
+    least($3::bigint, case
+        when $4::boolean then (
+            select min(run.first_seq) - 1
+            from agui.run
+            where run.thread_key = agui.thread_key($5::text, $1::text) and run.status = 'running'
+            having bool_or(exists (select from agui.run as later where later.thread_key = run.thread_key and later.run_no > run.run_no))
+        )
+    end),
+    $6::timestamptz, $7::bigint, $8::text, $5::text
+) as item
+`
+
+type AttachParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AllRuns  bool
+	Scope    string
+	AtTime   *time.Time
+	AfterSeq int64
+	Shape    string
+}
+
+type AttachRow struct {
+	RunID      string
+	Status     string
+	Running    []string
+	Seq        int64
+	RecordedAt time.Time
+	Events     rawjson.Text
+}
+
+func (q *Queries) Attach(ctx context.Context, arg AttachParams) (AttachRow, error) {
+	row := q.db.QueryRow(ctx, Attach,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AllRuns,
+		arg.Scope,
+		arg.AtTime,
+		arg.AfterSeq,
+		arg.Shape,
+	)
+	var i AttachRow
+	err := row.Scan(
+		&i.RunID,
+		&i.Status,
+		&i.Running,
+		&i.Seq,
+		&i.RecordedAt,
+		&i.Events,
+	)
+	return i, err
+}
+
 const KeepAlive = `-- name: KeepAlive :many
 select
     (signal).call_no::int as call_no,
@@ -154,6 +220,7 @@ const Poll = `-- name: Poll :many
 select
     (news).thread_no::int as thread_no,
     coalesce((news).run_id, '')::text as run_id,
+    coalesce((news).status, '')::text as status,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
     coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
@@ -182,6 +249,7 @@ type PollParams struct {
 type PollRow struct {
 	ThreadNo   int32
 	RunID      string
+	Status     string
 	FirstSeq   int64
 	N          int32
 	RecordedAt time.Time
@@ -208,6 +276,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		if err := rows.Scan(
 			&i.ThreadNo,
 			&i.RunID,
+			&i.Status,
 			&i.FirstSeq,
 			&i.N,
 			&i.RecordedAt,

@@ -13,26 +13,24 @@ import (
 )
 
 const Batches = `-- name: Batches :many
-select batch.first_seq, batch.n, batch.recorded_at, batch.events, coalesce(batch.earlier_us, '{}')::int[] as earlier_us
-from agui.batch
-where batch.thread_key = agui.thread_key($1::text, $2::text)
-    and batch.run_no = $3::int
-    and batch.first_seq >= coalesce((
-        select max(holder.first_seq)
-        from agui.batch as holder
-        where holder.thread_key = agui.thread_key($1::text, $2::text)
-            and holder.first_seq <= $4::bigint
-    ), 1)
-    and batch.first_seq + batch.n > $4::bigint
-order by batch.first_seq
+select
+    (batch).first_seq::bigint as first_seq,
+    (batch).n::int as n,
+    (batch).recorded_at::timestamptz as recorded_at,
+    (batch).events::json as events,
+    coalesce((batch).earlier_us, '{}')::int[] as earlier_us
+from agui_internal.batches_behind(agui.thread_key($1::text, $2::text), $3::bigint) as batch
+where (batch).run_no = $4::int
+    and (batch).first_seq + (batch).n - 1 > $3::bigint
+order by (batch).first_seq
 limit $5::int
 `
 
 type BatchesParams struct {
 	Scope    string
 	ThreadID string
+	AfterSeq int64
 	RunNo    int32
-	FromSeq  int64
 	Page     int32
 }
 
@@ -44,13 +42,13 @@ type BatchesRow struct {
 	EarlierUs  []int32
 }
 
-// The batches of a run that hold its events from a seq on, a page at a time.
+// The batches of a run that hold its events behind a seq, a page at a time.
 func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow, error) {
 	rows, err := q.db.Query(ctx, Batches,
 		arg.Scope,
 		arg.ThreadID,
+		arg.AfterSeq,
 		arg.RunNo,
-		arg.FromSeq,
 		arg.Page,
 	)
 	if err != nil {
@@ -78,13 +76,14 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 }
 
 const Interrupts = `-- name: Interrupts :one
-select agui.interrupts($1::text, $2::text, $3::bigint, $4::text)::json as interrupts
+select agui.interrupts($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text)::json as interrupts
 `
 
 type InterruptsParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	Scope    string
 }
 
@@ -93,6 +92,7 @@ func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (rawjson
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.Scope,
 	)
 	var interrupts rawjson.Text
@@ -105,13 +105,14 @@ select
     coalesce((item).message_id, '')::text as message_id,
     coalesce((item).role, '')::text as role,
     (item).message::json as message
-from agui.messages($1::text, $2::text, $3::bigint, $4::text) as item
+from agui.messages($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text) as item
 `
 
 type MessagesParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	Scope    string
 }
 
@@ -126,6 +127,7 @@ func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesR
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.Scope,
 	)
 	if err != nil {
@@ -148,12 +150,16 @@ func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesR
 
 const Replay = `-- name: Replay :many
 select item::json as event
-from agui.replay($1::text, $2::text, $3::text, $4::text) as item
+from agui.replay(
+    $1::text, $2::text, $3::bigint, $4::timestamptz, $5::text, $6::text
+) as item
 `
 
 type ReplayParams struct {
 	ThreadID string
 	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
 	Shape    string
 	Scope    string
 }
@@ -162,6 +168,8 @@ func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]rawjson.Text,
 	rows, err := q.db.Query(ctx, Replay,
 		arg.ThreadID,
 		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
 		arg.Shape,
 		arg.Scope,
 	)
@@ -184,13 +192,14 @@ func (q *Queries) Replay(ctx context.Context, arg ReplayParams) ([]rawjson.Text,
 }
 
 const Restore = `-- name: Restore :one
-select agui.restore($1::text, $2::text, $3::bigint, $4::text)::json as restored
+select agui.restore($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text)::json as restored
 `
 
 type RestoreParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	Scope    string
 }
 
@@ -199,6 +208,7 @@ func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (rawjson.Text,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.Scope,
 	)
 	var restored rawjson.Text
@@ -207,13 +217,14 @@ func (q *Queries) Restore(ctx context.Context, arg RestoreParams) (rawjson.Text,
 }
 
 const State = `-- name: State :one
-select agui.state($1::text, $2::text, $3::bigint, $4::text)::json as state
+select agui.state($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text)::json as state
 `
 
 type StateParams struct {
 	ThreadID string
 	RunID    *string
 	AtSeq    *int64
+	AtTime   *time.Time
 	Scope    string
 }
 
@@ -222,6 +233,7 @@ func (q *Queries) State(ctx context.Context, arg StateParams) (rawjson.Text, err
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
+		arg.AtTime,
 		arg.Scope,
 	)
 	var state rawjson.Text

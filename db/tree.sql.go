@@ -8,8 +8,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const Branches = `-- name: Branches :many
@@ -216,47 +214,6 @@ func (q *Queries) Runs(ctx context.Context, arg RunsParams) ([]RunsRow, error) {
 			&i.EndedAt,
 			&i.RunNo,
 		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const Threads = `-- name: Threads :many
-select thread.thread_key, thread.thread_id, thread.created_at
-from agui.thread
-where thread.scope = $1::text and thread.thread_key > $2::uuid
-order by thread.thread_key
-limit $3::int
-`
-
-type ThreadsParams struct {
-	Scope string
-	After pgtype.UUID
-	Page  int32
-}
-
-type ThreadsRow struct {
-	ThreadKey pgtype.UUID
-	ThreadID  string
-	CreatedAt time.Time
-}
-
-// Threads of a scope in the order of their keys, a page at a time.
-func (q *Queries) Threads(ctx context.Context, arg ThreadsParams) ([]ThreadsRow, error) {
-	rows, err := q.db.Query(ctx, Threads, arg.Scope, arg.After, arg.Page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ThreadsRow
-	for rows.Next() {
-		var i ThreadsRow
-		if err := rows.Scan(&i.ThreadKey, &i.ThreadID, &i.CreatedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

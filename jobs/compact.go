@@ -181,8 +181,10 @@ func (j *compactJob) compactNext(ctx context.Context, from *time.Time, maxRuns i
 		}
 		claimedAt = &claim.EndedAt
 		thread := threadCompaction{tx: tx, queries: queries, key: claim.ThreadKey, dueBy: j.dueBy, folds: map[int32]*runFold{}}
-		result, err = thread.compact(ctx, maxRuns)
-		return err
+		if result, err = thread.compact(ctx, maxRuns); err != nil {
+			return err
+		}
+		return queries.FillTitle(ctx, claim.ThreadKey) // last: appends wait for what it locks
 	})
 	if err != nil && claimedAt != nil && ctx.Err() == nil {
 		j.setFailed(claim.ThreadKey, err)

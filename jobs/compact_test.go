@@ -89,7 +89,7 @@ func restored(t *testing.T, store *pgagui.Store, threadID, runID string) string 
 // checkSnapshots verifies every thread against its raw log, and that the message versions are just those that snapshots hold.
 func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 	t.Helper()
-	for thread, err := range store.Threads(context.Background()) {
+	for thread, err := range store.ThreadIDs(context.Background()) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			reap(t, pool)
 			for _, store := range []*pgagui.Store{store, other} {
 				var closing []string
-				for event, err := range store.Events(ctx, "silent", "r", 6) {
+				for event, err := range store.Events(ctx, "silent", pgagui.EventsOptions{AfterSeq: 6}) {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -234,7 +234,7 @@ func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread
 	}
 	for _, shape := range []string{"snapshot", "stream"} {
 		var events []string
-		if err := pool.QueryRow(ctx, `select array(select event::text from agui.replay($1, $2, $3, $4) as event)`, thread, run, shape, scope).Scan(&events); err != nil {
+		if err := pool.QueryRow(ctx, `select array(select event::text from agui.replay($1, $2, shape => $3, scope => $4) as event)`, thread, run, shape, scope).Scan(&events); err != nil {
 			t.Fatal(err)
 		}
 		replayed := client.fold(t, toMessages(events))[0]
@@ -257,7 +257,7 @@ func TestCompactedEventsRefusals(t *testing.T) {
 		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
 		`select agui.compact_events(null)`:                     `events is null, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
 		`select * from agui.replay('unknown')`:                 `thread "unknown" is unknown (SQLSTATE UI001)`,
-		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', shape => 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
 	} {
 		_, err := pool.Exec(context.Background(), query)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {

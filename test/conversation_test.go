@@ -360,7 +360,7 @@ user {"content":""}
 	}
 	if client := startOracle(t, "--verify"); client != nil {
 		var stream []json.RawMessage
-		for event, err := range store.Events(t.Context(), "old", "", 0) {
+		for event, err := range store.Events(t.Context(), "old", pgagui.EventsOptions{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

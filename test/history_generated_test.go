@@ -135,6 +135,18 @@ func (l generatedLog) parent(run int) int {
 	return run
 }
 
+// isAncestor says whether a run is on the lineage of another.
+func (l generatedLog) isAncestor(runID, of string) bool {
+	var run int
+	fmt.Sscanf(of, "run-%d", &run)
+	for run = l.parent(run); run >= 0; run = l.parent(run) {
+		if runID == fmt.Sprint("run-", run) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l generatedLog) has(run int) bool {
 	return slices.ContainsFunc(l.events, func(placed placedEvent) bool { return placed.run == run })
 }
@@ -233,13 +245,14 @@ func (r historyReader) problem(t *testing.T, log generatedLog) string {
 		options := bounds[random.IntN(len(bounds))]
 		all := r.read(t, thread, pgagui.HistoryOptions{MaxBytes: options.MaxBytes, MaxIdle: options.MaxIdle, Limit: 1000})
 		if random.IntN(2) == 0 {
-			options.RunID = fmt.Sprint("run-", events[random.IntN(len(events))].RunID[len("run-"):])
+			options.RunID = events[random.IntN(len(events))].RunID
+			options.NoLineage = random.IntN(2) == 0
 		}
 		for range random.IntN(3) {
 			options.Types = append(options.Types, events[random.IntN(len(events))].Type)
 		}
 		wanted := func(runID, eventType string) bool {
-			return (options.RunID == "" || options.RunID == runID) && (options.Types == nil || slices.Contains(options.Types, eventType))
+			return (options.RunID == "" || options.RunID == runID || !options.NoLineage && log.isAncestor(runID, options.RunID)) && (options.Types == nil || slices.Contains(options.Types, eventType))
 		}
 		// Which rows a run and types leave does not depend on what they leave out.
 		options.Limit = 1000

@@ -502,27 +502,40 @@ func TestAPageOfTheHistoryCostsWhatItShows(t *testing.T) {
 	}
 }
 
-// Since and Until are exact, whatever the batches; agui_internal.first_seq_since finds the first batch that may hold what is asked for.
-func TestTheFirstSeqSinceATime(t *testing.T) {
+// What was recorded by a point in time is found exactly, whatever the batches, and those that a repack joined too.
+func TestTheLastSeqByATime(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	if _, err := pool.Exec(context.Background(), `
 		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, started_at) values (agui.thread_key('', 't'), 1, 'r', 'running', 1, now());
-		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-		select agui.thread_key('', 't'), first_seq, '2024-05-01 12:00:00+00'::timestamptz + seconds * interval '1 second', 2, 1, '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]'
-		from (values (1, 0), (3, 10), (5, 10), (7, 10), (9, 20), (11, 30)) as batch (first_seq, seconds)`); err != nil {
+		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+		select agui.thread_key('', 't'), first_seq, '2024-05-01 12:00:00+00'::timestamptz + seconds * interval '1 second', n, 1,
+			'[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]', earlier_us
+		from (values (1, 0, 2, null), (3, 10, 2, null), (5, 10, 2, null), (7, 20, 4, '{10000000,3000000,3000000,0}'::int[]), (11, 20, 1, null), (12, 30, 2, null))
+			as batch (first_seq, seconds, n, earlier_us)`); err != nil {
 		t.Fatal(err)
 	}
-	for seconds, want := range map[int]int64{-1: 1, 0: 1, 1: 3, 10: 3, 11: 9, 20: 9, 21: 11, 30: 11, 31: 13} {
-		var got int64
+	for seconds, want := range map[string][2]int64{ // at it or before; before it
+		"-infinity": {0, 0}, "-1": {0, 0}, "0": {2, 0}, "1": {2, 2}, "9.999999": {2, 2}, "10": {7, 2}, "11": {7, 7}, "17": {9, 7}, "18": {9, 9},
+		"20": {11, 9}, "21": {11, 11}, "30": {13, 11}, "30.000001": {13, 13}, "infinity": {13, 13},
+	} {
+		point := "'" + seconds + "'::timestamptz"
+		if !strings.HasSuffix(seconds, "infinity") {
+			point = "'2024-05-01 12:00:00+00'::timestamptz + interval '" + seconds + " seconds'"
+		}
+		var got [2]int64
 		if err := pool.QueryRow(context.Background(), `
-			select agui_internal.first_seq_since(agui.thread_key('', 't'), '2024-05-01 12:00:00+00'::timestamptz + $1::int * interval '1 second')`, seconds).Scan(&got); err != nil {
+			select agui_internal.last_seq_by(key, point), agui_internal.last_seq_by(key, point, or_at => false)
+			from (select agui.thread_key('', 't'), `+point+`) as row (key, point)`).Scan(&got[0], &got[1]); err != nil {
 			t.Fatal(err)
 		}
 		if got != want {
-			t.Errorf("since second %d: seq %d, want %d", seconds, got, want)
+			t.Errorf("by second %s: seqs %d, want %d", seconds, got, want)
 		}
+	}
+	if nothing := integers(t, pool, `select agui_internal.last_seq_by(agui.thread_key('', 'nobody'), now())`); nothing != "{0}" {
+		t.Errorf("in a thread without events: %s", nothing)
 	}
 }
 

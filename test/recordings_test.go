@@ -120,7 +120,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 	}
 	for _, run := range runs {
 		position := 0
-		for event, err := range store.Events(ctx, run.threadID, run.runID, 0) {
+		for event, err := range store.Events(ctx, run.threadID, pgagui.EventsOptions{RunID: run.runID, NoLineage: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 			t.Errorf("run %s against the client: %s", run.runID, difference)
 		}
 	}
-	for thread, err := range store.Threads(ctx) {
+	for thread, err := range store.ThreadIDs(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}

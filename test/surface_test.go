@@ -81,9 +81,9 @@ func TestSQLSurface(t *testing.T) {
 }
 
 // list gives the only column of a query.
-func list(t *testing.T, pool *pgxpool.Pool, query string) []string {
+func list(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) []string {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), query)
+	rows, err := pool.Query(context.Background(), query, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ var faults = []struct {
 		name:  "thread gone",
 		plant: `delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages`,
+			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages, a place in lists`,
 		},
 	},
 	{
@@ -140,9 +140,9 @@ var faults = []struct {
 		want: []string{
 			`a: the run should end at seq 9, its last event is at seq 16`,
 			`a: the run's row counts 9 events, its log has 14`,
-			`a: the run goes on after the RUN_FINISHED at seq 9 that ended it, to seq 16`,
 			`b: the run's row counts 9 events, its log has 4`,
 			`b: the snapshot is not what the log says: message 2 of 2 differs`,
+			`note: a: the run goes on after the RUN_FINISHED at seq 9 that ended it, to seq 16`,
 		},
 	},
 	{
@@ -209,7 +209,7 @@ var faults = []struct {
 	},
 	{
 		name:  "run without events",
-		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, now(), now())`,
+		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, '2000-01-01', '2000-01-01')`,
 		want: []string{
 			`e: the run has no events`,
 		},
@@ -260,7 +260,7 @@ var faults = []struct {
 		name:  "run has not begun",
 		plant: `update agui.batch set events = replace(events::text, 'RUN_STARTED', 'CUSTOM')::json where thread_key = KEY and first_seq = 10`,
 		want: []string{
-			`b: the run does not begin with RUN_STARTED`,
+			`note: b: the run does not begin with RUN_STARTED`,
 		},
 	},
 	{
@@ -274,17 +274,76 @@ var faults = []struct {
 		name:  "run begun twice",
 		plant: `update agui.batch set events = replace(events::text, 'STATE_SNAPSHOT', 'RUN\u005fSTARTED')::json where thread_key = KEY and first_seq = 17`,
 		want: []string{
-			`b: the run has a second RUN_STARTED, at seq 17`,
 			`b: the snapshot is not what the log says: the state differs`,
+			`note: b: the run has a second RUN_STARTED, at seq 17`,
 		},
 	},
 	{
 		name:  "run ended in its middle",
 		plant: `update agui.batch set events = replace(events::text, 'STATE_SNAPSHOT', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17`,
 		want: []string{
-			`b: the run goes on after the RUN_ERROR at seq 17 that ended it, to seq 18`,
-			`b: the run is marked as finished, by its log it is failed`,
 			`b: the snapshot is not what the log says: the state differs`,
+			`note: b: the run goes on after the RUN_ERROR at seq 17 that ended it, to seq 18`,
+		},
+	},
+	{
+		name:  "run failed in the end",
+		plant: `update agui.batch set events = replace(events::text, 'RUN_FINISHED', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17`,
+		want: []string{
+			`b: the run is marked as finished, by its log it is failed`,
+		},
+	},
+	{
+		name: "cut off in the middle",
+		plant: `update agui.batch set events = replace(replace(events::text, 'RUN_FINISHED', 'CUSTOM'), 'STATE_SNAPSHOT', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17;
+			update agui.run set status = 'failed', cut_off_reason = 'gone' where thread_key = KEY and run_no = 2`,
+		want: []string{
+			`b: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
+			`b: the snapshot is not what the log says: the state differs`,
+			`note: b: the run goes on after the RUN_ERROR at seq 17 that ended it, to seq 18`,
+		},
+	},
+	{
+		name:  "another thread is named",
+		plant: `update agui.batch set events = replace(events::text, '"RUN_STARTED"', '"RUN_STARTED","threadId":"\\"')::json where thread_key = KEY and first_seq = 10`,
+		want: []string{
+			`note: b: the RUN_STARTED at seq 10 names another thread, "\u005c"`,
+		},
+	},
+	{
+		name:  "input added",
+		plant: `insert into agui.run_input (thread_key, run_no, input) values (KEY, 2, '{"messages":[{"id":"u","role":"user","content":"x"}]}')`,
+		want: []string{
+			`b: the snapshot is not what the log says: 2 messages instead of 3`,
+		},
+	},
+	{
+		name:  "input that is no object",
+		plant: `insert into agui.run_input (thread_key, run_no, input) values (KEY, 4, '[]')`,
+		want: []string{
+			`d: the input beside the events of the run is a JSON array, not an object`,
+		},
+	},
+	{
+		name: "another input is named",
+		plant: `update agui.batch set events = replace(events::text, '"RUN_STARTED"', '"RUN_STARTED","input":{"messages":[],"x":1}')::json where thread_key = KEY and first_seq = 10;
+			insert into agui.run_input (thread_key, run_no, input) values (KEY, 2, '{"messages":[{"id":"u","role":"user","content":"x"}]}')`,
+		want: []string{
+			`note: b: the RUN_STARTED at seq 10 carries another input than is stored beside the events: its own counts`,
+		},
+	},
+	{
+		name: "same input is named",
+		plant: `update agui.batch set events = replace(events::text, '"RUN_STARTED"', '"RUN_STARTED","input":{"messages":[],"x":"\u0000\\"}')::json where thread_key = KEY and first_seq = 10;
+			insert into agui.run_input (thread_key, run_no, input) values (KEY, 2, '{"x":"\u0000\u005c", "messages":[] }')`,
+	},
+	{
+		name:  "parent given, and another named",
+		plant: `update agui.run set parent_given = true, parent_no = null where thread_key = KEY and run_no = 3`,
+		want: []string{
+			`c: the snapshot is not what the log says: 2 messages instead of 1`,
+			`d: the snapshot is not what the log says: 3 messages instead of 2`,
+			`note: c: the RUN_STARTED at seq 19 names the parent "a", the run is a root`,
 		},
 	},
 	{
@@ -590,6 +649,27 @@ var faults = []struct {
 		},
 	},
 	{
+		name:  "missing in lists",
+		plant: `delete from agui.thread_activity where thread_key = KEY`,
+		want: []string{
+			`the thread is missing in lists: it has no row in agui.thread_activity`,
+		},
+	},
+	{
+		name:  "behind in lists",
+		plant: `update agui.thread_activity set active_at = '2000-01-02 03:04:05+00' where thread_key = KEY`,
+		want: []string{
+			`in lists the thread was last active at 2000-01-02 03:04:05+00, a run of it began or ended later`,
+		},
+	},
+	{
+		name:  "in the lists of another scope",
+		plant: `update agui.thread_activity set scope_key = 7 where thread_key = KEY`,
+		want: []string{
+			`the thread is in the lists of another scope`,
+		},
+	},
+	{
 		name: "saved as it should be",
 		plant: `
 			select agui.save_session_state('saved as it should be', 'k', '1', run_id, overwrite => true), agui.save_checkpoint('saved as it should be', run_id, '{}')
@@ -606,7 +686,7 @@ var faults = []struct {
 			delete from agui.run where thread_key = KEY;
 			delete from agui.thread where thread_key = KEY`,
 		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints`,
+			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints, a place in lists`,
 		},
 	},
 	{
@@ -661,6 +741,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.batch disable trigger user;
 		alter table agui.snapshot drop constraint snapshot_thread_key_run_no_fkey;
 		alter table agui.message drop constraint message_thread_key_fkey;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.session_key drop constraint session_key_thread_key_fkey;
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
 		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
@@ -703,10 +784,13 @@ func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 	}
 }
 
-// verifyInSQL is what agui.verify says of a thread.
+// verifyInSQL is what agui.verify says of a thread, notes last.
 func verifyInSQL(t *testing.T, pool *pgxpool.Pool, thread string) []string {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), `select concat(run_id || ': ', problem) from agui.verify($1)`, thread)
+	rows, err := pool.Query(context.Background(), `
+		select concat(case severity when 'note' then 'note: ' end, run_id || ': ', problem)
+		from agui.verify($1) with ordinality as found (run_id, problem, severity, position)
+		order by severity, position`, thread)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -744,6 +828,15 @@ func described(problems []jobs.ThreadProblem) (lines []string) {
 	return lines
 }
 
+// describedAll is the same, with the notes.
+func describedAll(thread jobs.VerifiedThread) []string {
+	lines := described(thread.Problems)
+	for _, note := range thread.Notes {
+		lines = append(lines, "note: "+note.RunID+": "+note.Problem)
+	}
+	return lines
+}
+
 func keyOf(t *testing.T, pool *pgxpool.Pool, thread string) (key string) {
 	t.Helper()
 	if err := pool.QueryRow(context.Background(), `select agui.thread_key('', $1)::text`, thread).Scan(&key); err != nil {
@@ -771,10 +864,10 @@ func TestVerifyNamesEveryKindOfDamage(t *testing.T) {
 			}
 			wantInSQL = append(wantInSQL, strings.ReplaceAll(problem, "KEY", key))
 		}
-		if got := described(inGo[key].Problems); !slices.Equal(got, want) {
+		if got := describedAll(inGo[key]); !slices.Equal(got, want) {
 			t.Errorf("%s: the job says\n%s\nwant\n%s", fault.name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if got := described(inSQL[key].Problems); !slices.Equal(got, wantInSQL) {
+		if got := describedAll(inSQL[key]); !slices.Equal(got, wantInSQL) {
 			t.Errorf("%s: the job with the fold in SQL says\n%s\nwant\n%s", fault.name, strings.Join(got, "\n"), strings.Join(wantInSQL, "\n"))
 		}
 		thread := fault.name
@@ -850,13 +943,21 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 			t.Errorf("%s: repaired are %q, problems %q, before it were %q",
 				fault.name, described(after[key].Repaired), described(after[key].Problems), described(before[key].Problems))
 		}
-		if got := verifyInSQL(t, pool, fault.name); len(got) > 0 {
+		got := slices.DeleteFunc(verifyInSQL(t, pool, fault.name), func(problem string) bool { return strings.HasPrefix(problem, "note: ") })
+		if len(got) > 0 {
 			t.Errorf("%s: afterwards agui.verify says %q", fault.name, got)
 		}
 		// The threads differ in their ids alone, and where the log was changed.
 		restored := digest(fmt.Sprintf(`select agui.restore('%s')::text`, fault.name))
-		if got := strings.Replace(restored, fault.name, "nothing", 1); got != healthy && fault.name != "event changed" {
+		if got := strings.Replace(restored, fault.name, "nothing", 1); got != healthy &&
+			fault.name != "event changed" && fault.name != "parent given, and another named" {
 			t.Errorf("%s: restores as\n%s\nwant\n%s", fault.name, got, healthy)
+		}
+		listed := digest(`select coalesce((thread).runs || ' runs, ' || (thread).branches || ' branches, active when ' || (thread).status, '-')
+			from agui.threads(max_rows => 1000) as thread join agui.run on run.thread_key = '` + key + `' and run.run_no = 4
+			where thread.thread_id = '` + fault.name + `' and thread.active_at = run.ended_at`)
+		if listed != "4 runs, 2 branches, active when finished" {
+			t.Errorf("%s: is listed with %s", fault.name, listed)
 		}
 	}
 	if repaired < 15 {
@@ -1075,6 +1176,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		from (values ('a', ''), ('b', ''), ('c', ''), ('a', 'mine'), ('b', 'mine')) as thread (thread_id, scope);
 		select agui.append('orphan', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'mine');
 		alter table agui.thread disable trigger user;
+		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.run drop constraint run_thread_key_fkey;
 		delete from agui.thread where thread_id = 'orphan';
 		alter table agui.batch disable trigger user;

@@ -288,7 +288,7 @@ func stateView(state json.RawMessage) string {
 func (d *demonstration) verify(ctx context.Context) error {
 	d.title("Verify: every snapshot against a fold of its raw events (pgagui verify)")
 	var threads, problems int
-	for threadID, err := range d.store.Threads(ctx) {
+	for threadID, err := range d.store.ThreadIDs(ctx) {
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (d *demonstration) watch(ctx context.Context) error {
 	const wordsBefore, wordsUntilStop = 12, 12
 	store := d.p.store(d.pool) // a Store of its own: it knows of the agent from the database alone
 	heard := 0
-	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, Stay: true}) {
+	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, NoLineage: true, Stay: true}) {
 		if err != nil {
 			return err
 		}
@@ -89,6 +89,15 @@ func (d *demonstration) watch(ctx context.Context) error {
 		}
 		if words == 0 {
 			short++
+		}
+		if event.Type == "MESSAGES_SNAPSHOT" {
+			var list struct {
+				Messages []struct{ Content json.RawMessage }
+			}
+			if err := json.Unmarshal(event.Payload, &list); err != nil {
+				return err
+			}
+			text.WriteString(textOf(list.Messages[len(list.Messages)-1].Content)) // the message that is being written
 		}
 		if event.Type != "TEXT_MESSAGE_CONTENT" {
 			continue

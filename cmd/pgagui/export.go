@@ -17,9 +17,10 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// exportOptions are the flags of export.
+// exportOptions say which events are exported, and how.
 type exportOptions struct {
 	runID    string
+	lineage  bool
 	compact  string
 	requests string // file
 	null     bool
@@ -31,7 +32,7 @@ func (p *program) exportCommand() *cobra.Command {
 		Use:   "export THREAD",
 		Short: "Print the events of a thread, byte for byte",
 		Long: `Prints the raw events of a thread, one a line, their very bytes. The events of a run come together, the runs in the order in which
-they began, so that import can read them again.
+they began, so that import can read them again. With --run they are those of the run's lineage, with --lineage=false too those of the run alone.
 
 What the log keeps beside the events goes to the file that --requests names: the inputs of the runs, byte for byte, and parents that their events
 do not name. "pgagui import --requests" reads it. Without --requests a line on stderr says how many inputs were left out.
@@ -40,8 +41,8 @@ An event may hold line ends between its fields; then --null is needed, which put
 of a line end.
 
 With --compact each run's events are replaced by fewer that mean the same: "stream" gives each message and tool call as a start, one
-piece and an end, "snapshot" all messages and the state as they stood at the end of the run (so it is best with --run). RUN_STARTED carries
-the input of the run then.`,
+piece and an end, "snapshot" all messages and the state as they stood at the end of each run (so it is best with --lineage=false).
+RUN_STARTED carries the input of the run then.`,
 		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson`,
 		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -63,19 +64,25 @@ the input of the run then.`,
 			})
 		},
 	}
-	command.Flags().StringVar(&options.runID, "run", "", "the events of this run alone")
+	addRunFlags(command, &options.runID, &options.lineage)
 	command.Flags().StringVar(&options.compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
 	command.Flags().StringVar(&options.requests, "requests", "", "file to write the inputs of the runs to, which import --requests reads")
 	command.Flags().BoolVar(&options.null, "null", false, "end each event with a NUL byte instead of a line end")
 	return command
 }
 
+// addRunFlags lets a command be told which part of a thread's tree it is about.
+func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
+	command.Flags().StringVar(runID, "run", "", "the events of this run and of the runs that it goes on from")
+	command.Flags().BoolVar(lineage, "lineage", true, "--lineage=false: the events of the run (without --run: of the head) alone, without those of the runs before it")
+}
+
 func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
-	runs, err := runsUpTo(ctx, store, threadID, options.runID)
+	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
 	}
-	if options.runID != "" {
+	if !options.lineage {
 		runs = runs[len(runs)-1:]
 	}
 	beside := besideEvents{p: p, threadID: threadID, options: options}
@@ -102,11 +109,11 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 		if err != nil {
 			return err
 		}
-		head := run.Parent // that import would find there
+		head := "" // that import would find there
 		if n > 0 {
 			head = runs[n-1].ID
-		} else if options.runID == "" {
-			head = ""
+		} else if !options.lineage {
+			head = run.Parent
 		}
 		if err := beside.write(run, input, namedParent, head); err != nil {
 			return err
@@ -209,7 +216,7 @@ func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent,
 func (b *besideEvents) close() error {
 	b.compare(b.split.end())
 	if b.misplaced != "" {
-		fmt.Fprintf(b.p.messages, "import would not take all events of %s for its own: export it alone (--run), and name it to import (--thread, --run)\n", b.misplaced)
+		fmt.Fprintf(b.p.messages, "import would not take all events of %s for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)\n", b.misplaced)
 	}
 	if b.file != nil {
 		return errors.Join(b.out.Flush(), b.file.Close())
@@ -240,13 +247,13 @@ func textMember(event []byte, name string) (text string) {
 func (p *program) exportCompacted(
 	ctx context.Context, store *pgagui.Store, threadID string, options exportOptions, shape compaction.Shape,
 ) error {
-	runs, err := runsUpTo(ctx, store, threadID, options.runID)
+	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
 	}
 	out := newEventWriter(p.out, options.null, "pgagui export")
 	lineages := map[string]*compaction.Fold{} // what each run's lineage means
-	for _, run := range runs {
+	for i, run := range runs {
 		lineage := compaction.New()
 		if run.Parent != "" {
 			lineage = lineages[run.Parent].Clone()
@@ -264,7 +271,7 @@ func (p *program) exportCompacted(
 			return err
 		}
 		events = withInput(events, input, runName{threadID, run.ID})
-		if options.runID == "" || run.ID == options.runID {
+		if options.lineage || i == len(runs)-1 {
 			for _, event := range compaction.CompactEvents(events, shape, lineage) {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
 					return err
@@ -323,9 +330,9 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 }
 
 // runsUpTo returns the lineage of a run, or all runs of the thread when none is named, parents before children.
-func runsUpTo(ctx context.Context, store *pgagui.Store, threadID, runID string) ([]pgagui.Run, error) {
-	if runID == "" {
+func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) ([]pgagui.Run, error) {
+	if options.runID == "" && options.lineage {
 		return store.Runs(ctx, threadID)
 	}
-	return store.Lineage(ctx, threadID, runID)
+	return store.Lineage(ctx, threadID, options.runID)
 }

@@ -59,6 +59,15 @@ func (c commandLine) runWithInput(input string, arguments ...string) outcome {
 	return outcome{code, out.String(), messages.String()}
 }
 
+// runBefore is run with the flags before the arguments, where what completes a line expects them.
+func (c commandLine) runBefore(command string, arguments ...string) outcome {
+	c.t.Helper()
+	var out, messages bytes.Buffer
+	line := append([]string{command, "--database-url", c.databaseURL}, arguments...)
+	code := run(c.t.Context(), line, strings.NewReader(""), &out, &messages)
+	return outcome{code, out.String(), messages.String()}
+}
+
 // must runs a command that has to succeed and returns what it printed.
 func (c commandLine) must(arguments ...string) string {
 	c.t.Helper()

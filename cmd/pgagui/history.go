@@ -19,6 +19,7 @@ import (
 type historyFlags struct {
 	since, until string
 	all, null    bool
+	lineage      bool
 }
 
 func (p *program) historyCommand() *cobra.Command {
@@ -52,11 +53,11 @@ single event. An event may hold line ends between its fields; then --null is nee
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&options.Types, "type", nil, "only events of this type; may be given several times")
-	flags.StringVar(&given.since, "since", "", "only events since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
+	flags.StringVar(&given.since, "since", "", "only events since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04 (local time unless it has a zone)")
 	flags.StringVar(&given.until, "until", "", "only events before then, in the same way")
 	flags.Int64Var(&options.AfterSeq, "after-seq", 0, "begin behind this seq")
 	flags.IntVar(&options.Limit, "limit", 100, "rows at most, up to 1000")
-	flags.StringVar(&options.RunID, "run", "", "the events of this run alone")
+	addRunFlags(command, &options.RunID, &given.lineage)
 	flags.BoolVar(&options.Raw, "raw", false, "join nothing: every event as it was appended")
 	flags.IntVar(&options.MaxBytes, "max-bytes", 0, "join no more text than so many bytes; 0: no bound")
 	flags.DurationVar(&options.MaxIdle, "max-idle", 0, "join no pieces with a longer pause between them, as in 5s; 0: no bound")
@@ -67,6 +68,7 @@ single event. An event may hold line ends between its fields; then --null is nee
 
 // complete reads the flags into the options, and makes sure that they go together.
 func (f historyFlags) complete(options *pgagui.HistoryOptions, limited bool, now time.Time) (err error) {
+	options.NoLineage = !f.lineage
 	switch {
 	case options.Limit < 1 || options.Limit > 1000:
 		return fmt.Errorf("--limit must be from 1 to 1000, not %d", options.Limit)

@@ -198,16 +198,22 @@ func (p *program) open(name string) (content io.ReadCloser, called string, err e
 	return file, name, err
 }
 
+// shownThreads is how many threads the table of an import has; with --json it has all.
+const shownThreads = 20
+
 // printImported prints the threads of the files, and a summary.
 func (p *program) printImported(result imported) error {
 	rows := [][]string{{"THREAD", "RUNS", "EVENTS", "NEW"}}
-	for _, thread := range result.Threads {
+	for _, thread := range result.Threads[:min(len(result.Threads), shownThreads)] {
 		rows = append(rows, []string{thread.ThreadID, thousands(int64(thread.Runs)), thousands(thread.Events), thousands(thread.New)})
 	}
-	if len(result.Threads) > 0 {
+	if len(rows) > 1 {
 		if err := p.printTable(rows); err != nil {
 			return err
 		}
+	}
+	if more := len(result.Threads) - shownThreads; more > 0 {
+		fmt.Fprintf(p.out, "… and %s more (pgagui threads lists them)\n", thousands(int64(more)))
 	}
 	_, err := fmt.Fprintln(p.out, result)
 	return err

@@ -88,7 +88,7 @@ func TestRunsThatBreakTheProtocolKeepTheirEvents(t *testing.T) {
 		"run-5": "TOOL_CALL_RESULT RUN_STARTED … RUN_FINISHED",
 	} {
 		var types []string
-		for line := range strings.Lines(commands.must("export", thread, "--run", run)) {
+		for line := range strings.Lines(commands.must("export", thread, "--run", run, "--lineage=false")) {
 			kind := compaction.EventType([]byte(line))
 			switch {
 			case strings.HasPrefix(kind, "RUN_"), kind == "TOOL_CALL_RESULT":

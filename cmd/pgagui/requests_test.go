@@ -142,7 +142,7 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	if result := there.run("export", "t"); result.out != exported || result.messages != left {
 		t.Errorf("messages %q, want %q", result.messages, left)
 	}
-	if result := there.run("export", "t", "--run", "r1"); result.messages != "left out: 1 input, so the user's words (--requests FILE writes them)\n" {
+	if result := there.run("export", "t", "--run", "r1", "--lineage=false"); result.messages != "left out: 1 input, so the user's words (--requests FILE writes them)\n" {
 		t.Errorf("one run: %q", result.messages)
 	}
 	// A compacted export carries the inputs in RUN_STARTED.
@@ -193,14 +193,14 @@ func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const want = `import would not take all events of run "r2" of thread "t" for its own: export it alone (--run), and name it to import (--thread, --run)` + "\n"
+	const want = `import would not take all events of run "r2" of thread "t" for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)` + "\n"
 	if result := commands.run("export", "t"); result.messages != want {
 		t.Errorf("messages %q, want %q", result.messages, want)
 	}
 	for _, run := range []string{"r1", "r2"} {
-		result := commands.run("export", "t", "--run", run)
+		result := commands.run("export", "t", "--run", run, "--lineage=false")
 		commands.must("import", writeFile(t, "run.ndjson", strings.TrimSuffix(result.out, "\n")), "--thread", "t", "--run", run, "--scope", "copy")
-		if copied := commands.must("export", "t", "--run", run, "--scope", "copy"); copied != result.out || result.messages != "" {
+		if copied := commands.must("export", "t", "--run", run, "--lineage=false", "--scope", "copy"); copied != result.out || result.messages != "" {
 			t.Errorf("%s came back as\n%s\nwant\n%s%s", run, copied, result.out, result.messages)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ func (p *program) restoreCommand() *cobra.Command {
 		Long: `Prints messages, state and interrupts of a thread as one JSON document, {threadId, runId, seq, status, messages, state, interrupts}:
 all that a UI needs to show the conversation again. On a terminal it is indented, else in one line.`,
 		Example: `  pgagui restore trip-to-lisbon
-  pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state`,
+  pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state
+  pgagui restore trip-to-lisbon --at 2h`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
@@ -34,10 +36,14 @@ all that a UI needs to show the conversation again. On a terminal it is indented
 func addPointFlags(command *cobra.Command, at *pgagui.At) {
 	flags := command.Flags()
 	flags.StringVar(&at.RunID, "run", "", "after this run, instead of the head")
-	flags.Int64Var(&at.Seq, "at", 0, "after the event with this seq: back in time")
-	command.PreRunE = func(*cobra.Command, []string) error {
-		if flags.Changed("at") && at.Seq < 1 {
-			return &usageError{problem: "--at must be 1 or more: the first event of a thread has seq 1", command: command.CommandPath()}
+	var point string
+	flags.StringVar(&point, "at", "", "back in time: after the event with this seq, so long ago, as in 2h or 7d,\nor at a time, as in 2006-01-02T15:04 (local time unless it has a zone)")
+	command.PreRunE = func(*cobra.Command, []string) (err error) {
+		if !flags.Changed("at") {
+			return nil
+		}
+		if at.Seq, at.Time, err = seqOrTime("--at", point, time.Now()); err != nil {
+			return &usageError{problem: err.Error(), command: command.CommandPath()}
 		}
 		return nil
 	}

@@ -89,9 +89,10 @@ Results go to stdout, everything else to stderr.`,
 	}
 	add("start", p.demoCommand(), migrate)
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
-	add("read", p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
+	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, p.benchCommand())
 	root.AddCommand(p.versionCommand(), exitCodesTopic(), scopesTopic())
+	p.offerIDs(root)
 	return root
 }
 

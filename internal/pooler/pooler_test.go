@@ -89,7 +89,7 @@ func converse(t *testing.T, store *pgagui.Store, threadID string, tokens int) er
 	}
 
 	var read int
-	for event, err := range store.Events(ctx, threadID, "", 0) {
+	for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{}) {
 		if err != nil {
 			return err
 		}

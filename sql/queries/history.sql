@@ -10,15 +10,16 @@ select
     (item).payload::json as payload
 from agui.history(
     @thread_id::text,
+    sqlc.narg(run_id)::text,
+    @after_seq::bigint,
     sqlc.narg(types)::text[],
     sqlc.narg(since)::timestamptz,
     sqlc.narg(until)::timestamptz,
-    @after_seq::bigint,
     @max_rows::int,
     @compressed::boolean,
-    sqlc.narg(run_id)::text,
     sqlc.narg(max_bytes)::int,
     sqlc.narg(max_idle)::interval,
+    @lineage::boolean,
     @scope::text
 ) as item;
 
@@ -30,7 +31,7 @@ select
     coalesce((item).run_id, '')::text as run_id,
     coalesce((item).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
     (item).payload::json as payload
-from agui.session_messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @after_seq::bigint, @scope::text) as item;
+from agui.session_messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @after_seq::bigint, @scope::text) as item;
 
 -- name: AppendSessionMessages :one
 select coalesce(max(agui.append(@thread_id::text, run.run_id, run.events, 0, scope => @scope::text)), 0)::bigint as last_seq
@@ -54,7 +55,7 @@ select
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
     (item).status::text as status
-from agui.tool_calls(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @after_seq::bigint, @scope::text) as item;
+from agui.tool_calls(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @after_seq::bigint, @scope::text) as item;
 
 -- name: Activities :many
 select
@@ -66,4 +67,4 @@ select
     coalesce((item).last_seq, 0)::bigint as last_seq,
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
     coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
-from agui.activities(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @scope::text) as item;
+from agui.activities(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;

@@ -35,6 +35,7 @@ from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @scopes::text[]) as 
 select
     (news).thread_no::int as thread_no,
     coalesce((news).run_id, '')::text as run_id,
+    coalesce((news).status, '')::text as status,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
     coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
@@ -94,3 +95,25 @@ select
         from agui.run
         where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.status = 'running'
     )::text[] as run_ids;
+
+-- name: Attach :one
+select
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).status, '')::text as status,
+    (item).running::text[] as running,
+    (item).seq::bigint as seq,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
+    (item).events::json as events
+from agui.attach(
+    @thread_id::text, sqlc.narg(run_id)::text,
+    -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
+    least(sqlc.narg(at_seq)::bigint, case
+        when @all_runs::boolean then (
+            select min(run.first_seq) - 1
+            from agui.run
+            where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.status = 'running'
+            having bool_or(exists (select from agui.run as later where later.thread_key = run.thread_key and later.run_no > run.run_no))
+        )
+    end),
+    sqlc.narg(at_time)::timestamptz, @after_seq::bigint, @shape::text, @scope::text
+) as item;

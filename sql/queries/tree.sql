@@ -39,11 +39,3 @@ select agui.head(@thread_id::text, @scope::text)::text as run_id;
 
 -- name: MergeBase :one
 select coalesce(agui.merge_base(@thread_id::text, @run_a::text, @run_b::text, @scope::text), '')::text as run_id;
-
--- name: Threads :many
--- Threads of a scope in the order of their keys, a page at a time.
-select thread.thread_key, thread.thread_id, thread.created_at
-from agui.thread
-where thread.scope = @scope::text and thread.thread_key > @after::uuid
-order by thread.thread_key
-limit @page::int;

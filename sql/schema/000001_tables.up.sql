@@ -5,6 +5,7 @@
 --   batch     the log: the events of one append call, verbatim. seq numbers a thread's events 1, 2, 3, … in commit order.
 --   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
 --   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
+--   thread_activity  what a list of threads shows of each: when it was active, title, agent, metadata.
 --   erasure   what was erased for good: which thread, when, by whom.
 --
 -- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
@@ -170,31 +171,28 @@ comment on column agui.run_input.input is
 create table agui.thread_activity (
     thread_key    uuid primary key references agui.thread,
     scope_key     bigint not null,
+    archived      boolean not null default false,
     active_at     timestamptz not null,
-    head_no       int,
-    runs          int not null default 0,
     title         text,
     derived_title text,
     agent         text,
-    archived      boolean not null default false,
     metadata      jsonb not null default '{}',
     constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
 );
 
-create index thread_activity_by_time on agui.thread_activity (scope_key, active_at desc, thread_key desc);
+create index thread_activity_by_time on agui.thread_activity (scope_key, archived, active_at desc, thread_key desc);
 
 comment on table agui.thread_activity is
-    'What a list of threads shows of each. Appends update it when a run begins or ends, never for the events between; '
-    'agui.set_thread sets what people give a thread.';
-comment on column agui.thread_activity.scope_key is 'The first 64 bits of thread_key: the hash of the scope.';
-comment on column agui.thread_activity.active_at is 'When a run of the thread last began or ended, or session state or a checkpoint was first saved.';
-comment on column agui.thread_activity.head_no is 'run_no of the head; null: no run has begun.';
-comment on column agui.thread_activity.runs is 'Number of runs.';
+    'What lists of threads need of each: when it was active, and what agui.set_thread sets. A run that begins or ends updates it, '
+    'the events between do not.';
+comment on column agui.thread_activity.scope_key is 'The first 64 bits of thread_key, as a number: the hash of the scope.';
+comment on column agui.thread_activity.archived is 'Whether lists leave the thread out unless they are asked for it.';
+comment on column agui.thread_activity.active_at is
+    'When a run of the thread last began or ended, as agui.run has it; without runs, when the thread was made.';
 comment on column agui.thread_activity.title is 'The title that was set; null: none.';
 comment on column agui.thread_activity.derived_title is
     'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity.agent is 'The agent that the thread belongs to; null: not set.';
-comment on column agui.thread_activity.archived is 'Whether lists leave the thread out unless asked for it.';
 comment on column agui.thread_activity.metadata is 'What an application keeps with the thread, a JSON object.';
 comment on index agui.thread_activity_by_time is 'A page of the threads of a scope, newest activity first.';
 

@@ -592,6 +592,7 @@ create or replace function agui.activities(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns setof agui.activity
@@ -602,12 +603,13 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     with mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+        from agui_internal.event_references(leaf, until, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
     ),
     story as (
         select
@@ -638,11 +640,11 @@ begin
 end
 $function$;
 
-comment on function agui.activities(text, text, bigint, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage, in the order '
-    'of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+comment on function agui.activities(text, text, bigint, timestamptz, text) is
+    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
+    'lineage or at at_time, whichever is earlier, in the order of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.activities(text, text, bigint, text) from public;
+revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
 -- sql/api/types/history_row.sql
 create type agui.history_row as (
@@ -674,15 +676,16 @@ comment on type agui.history_row is
 -- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
+    run_id     text default null,
+    after_seq  bigint default 0,
     types      text[] default null,
     since      timestamptz default null,
     until      timestamptz default null,
-    after_seq  bigint default 0,
     max_rows   int default 100,
     compressed boolean default true,
-    run_id     text default null,
     max_bytes  int default null,
     max_idle   interval default null,
+    lineage    boolean default true,
     scope      text default ''
 )
 returns setof agui.history_row
@@ -695,7 +698,8 @@ as $function$
 declare
     most_rows constant int := 1000;
     run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    from_seq  bigint;
+    run_nos   int[];     -- of the runs that are read; null: all of the thread
+    behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
     -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
     -- as the page needs them, in place of all of the thread to sort them.
@@ -753,9 +757,14 @@ begin
             errcode = 'UI011',
             message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
     end if;
-    from_seq := greatest(least(coalesce(after_seq, 0), to_seq - 1) + 1, case when since is not null then agui_internal.first_seq_since(run.thread_key, since) end);
-    if run_id is not null then
-        from_seq := greatest(from_seq, run.first_seq);
+    if since is not null then
+        behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
+    end if;
+    if run_id is not null or lineage is false then
+        select array_agg(ancestor.run_no), greatest(behind, min(ancestor.first_seq) - 1)
+        into run_nos, behind
+        from agui_internal.ancestors(run) as ancestor
+        where lineage is not false or ancestor.run_no = run.run_no;
         to_seq := coalesce(run.last_seq, to_seq);
     end if;
 
@@ -777,18 +786,9 @@ begin
             element.payload
         from (
             select stored.*, agui_internal.json_guarded(stored.events) as guarded
-            from agui.batch as stored
-            where stored.thread_key = run.thread_key
-                and stored.first_seq >= coalesce(
-                    (
-                        select max(holder.first_seq)
-                        from agui.batch as holder
-                        where holder.thread_key = run.thread_key and holder.first_seq <= from_seq
-                    ),
-                    1
-                )
-                and stored.first_seq <= to_seq
-                and (history.run_id is null or stored.run_no = run.run_no)
+            from agui_internal.batches_behind(run.thread_key, behind) as stored
+            where stored.first_seq <= to_seq
+                and (run_nos is null or stored.run_no = any (run_nos))
             order by stored.first_seq
             limit unlimited  -- and a batch is guarded once, not for each function that reads it
         ) as batch
@@ -812,9 +812,8 @@ begin
             type, message_id, tool_call_id, delta, content, owner, role, name, tool_call_name, parent_message_id, metadata,
             payload, earlier_us, position
         )
-        where batch.first_seq + element.position - 1 >= from_seq
+        where batch.first_seq + element.position - 1 > behind
     loop
-        continue when event.recorded_at < since;
         exit when event.recorded_at >= until;
 
         -- Most of a stream is one more piece of what the event before was a piece of.
@@ -983,16 +982,16 @@ begin
 end
 $function$;
 
-comment on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of one run: up to max_rows (100, at most 1,000) events behind '
-    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
+comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
+    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with lineage => false: of that run, '
+    'or the head, alone): up to max_rows (100, at most 1,000) events behind after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
     'the arguments of a tool call that stream in one after the other into one event, up to max_bytes of text and as long as none comes later '
     'than max_idle after the one before; tool calls, runs and subagents that stream side by side each on their own. seq stays what it is in '
     'the log, so it has gaps. With compressed => false every event is as it was appended. For the next page give as after_seq the greatest '
     'last_seq of this one: whatever is appended meanwhile, no event is missed and none comes twice. '
     'UI001: unknown thread, UI002: unknown run, UI011: max_rows is over the limit.';
 
-revoke execute on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) from public;
+revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
 
 -- sql/api/types/session_message.sql
 create type agui.session_message as (
@@ -1013,6 +1012,7 @@ create or replace function agui.session_messages(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     after_seq bigint default 0,
     scope     text default ''
 )
@@ -1023,12 +1023,13 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     with mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array[
+        from agui_internal.event_references(leaf, until, array[
             'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'TOOL_CALL_START', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT',
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
@@ -1124,13 +1125,13 @@ begin
 end
 $function$;
 
-comment on function agui.session_messages(text, text, bigint, bigint, text) is
+comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
     'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, tool_result, system, error), as it '
-    'stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a message, in the order of the events that '
+    'stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events that '
     'brought them; with after_seq only those that came behind it. An assistant message with tool calls is a row for its text and one for '
     'each call; reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.session_messages(text, text, bigint, bigint, text) from public;
+revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
 -- sql/api/types/session_run.sql
 create type agui.session_run as (
@@ -1350,6 +1351,7 @@ create or replace function agui.tool_calls(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     after_seq bigint default 0,
     scope     text default ''
 )
@@ -1360,7 +1362,8 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     -- Of several calls with one id the first counts, of several results the last.
@@ -1391,7 +1394,7 @@ begin
     ),
     mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array[
+        from agui_internal.event_references(leaf, until, array[
             'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'
         ]) as mention
         where mention.call_id is not null
@@ -1440,7 +1443,7 @@ begin
     left join moment as ended on ended.seq = story.result_seq
     cross join lateral (
         select
-            run.last_seq <= coalesce(at_seq, run.last_seq) and story.streamed_seq is not null as run_has_ended,
+            run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,
             story.has_end or not story.has_start and call.id not in (select open_chunk.call_id from open_chunk) as is_complete
     ) as stage
     cross join lateral (
@@ -1456,12 +1459,12 @@ begin
 end
 $function$;
 
-comment on function agui.tool_calls(text, text, bigint, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a '
-    'call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
+comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
+    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
+    'lineage or at at_time, whichever is earlier: one row a call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
     'UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.tool_calls(text, text, bigint, bigint, text) from public;
+revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
 -- sql/api/json/json_patch.sql
 create or replace function agui.json_patch(doc jsonb, patch jsonb)
@@ -1949,6 +1952,107 @@ comment on function agui.abandon(text, text, text, boolean, text) is
 
 revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
 
+-- sql/api/types/attachment.sql
+create type agui.attachment as (
+    run_id      text,
+    status      text,
+    running     text[],
+    seq         bigint,
+    recorded_at timestamptz,
+    events      json
+);
+
+comment on type agui.attachment is
+    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) and its status now, the runs of the thread that are '
+    'in progress now, the position to follow from (the seq up to which the log has been taken into account, and when that event was '
+    'appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.';
+
+-- sql/api/live/attach.sql
+create or replace function agui.attach(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    at_time   timestamptz default null,
+    after_seq bigint default 0,
+    shape     text default 'snapshot',
+    scope     text default ''
+)
+returns agui.attachment
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    key    constant uuid := agui.thread_key(scope, thread_id);
+    behind constant bigint := greatest(after_seq, 0);
+    leaf   agui.run;
+    answer agui.attachment;
+begin
+    if shape is null or shape not in ('snapshot', 'stream', 'events') then
+        raise exception using
+            errcode = 'UI013',
+            message = format('there is no shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
+    elsif behind > 0 and shape <> 'events' then
+        raise exception using
+            errcode = 'UI013',
+            message = format('attach to thread "%s": the shape "%s" is all of the history, it cannot begin behind seq %s', thread_id, shape, behind),
+            hint = 'Who has seen a part of it needs no after_seq: a snapshot replaces what they have. Or ask for the shape "events".';
+    end if;
+
+    select batch.first_seq + batch.n - 1 into answer.seq
+    from agui_internal.batch_with(key, 9223372036854775807) as batch;
+    if not found and run_id is null and behind = 0 then
+        answer.running := '{}';
+        answer.seq := 0;
+        answer.events := '[]';
+        return answer;
+    end if;
+    leaf := agui_internal.find_run(thread_id, run_id, scope);
+    -- What a standby does not have yet may come.
+    if behind > answer.seq and not pg_is_in_recovery() then
+        raise exception using
+            errcode = 'UI017',
+            message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
+            hint = 'A crash without synchronous_commit, or a failover, took events back. Attach without after_seq.';
+    end if;
+
+    answer.run_id := leaf.run_id;
+    answer.status := leaf.status;
+    answer.running := array(
+        select run.run_id
+        from agui.run as run
+        where run.thread_key = key and run.status = 'running'
+        order by run.run_no
+    );
+    answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
+    answer.events := case shape
+        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
+    end;
+    answer.seq := greatest(answer.seq, behind);
+    answer.recorded_at := (
+        select agui_internal.event_time(batch.recorded_at, batch.earlier_us[answer.seq - batch.first_seq + 1])
+        from agui_internal.batch_with(key, answer.seq) as batch
+        where answer.seq < batch.first_seq + batch.n
+    );
+    return answer;
+end
+$function$;
+
+comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
+    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the lineage of a run (null: the head) in a '
+    'shape, and the position to follow from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
+    'the thread. What is open at the position stays open in the history, so the next events join on. '
+    'Shape snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape stream: the events '
+    'compacted (agui.compact_events). Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time the history ends '
+    'there, the earlier of the two, and so the position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
+    'Other runs in progress are named in running; what they have had is not in the history. '
+    'UI001: unknown thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such shape, or after_seq does not go with it, '
+    'UI017: the log ends before after_seq.';
+
+revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
+
 -- sql/api/types/keep_alive_row.sql
 create type agui.keep_alive_row as (
     call_no           int,
@@ -2022,6 +2126,7 @@ revoke execute on function agui.keep_alive(text[], text[], text[]) from public;
 create type agui.poll_row as (
     thread_no   int,
     run_id      text,
+    status      text,
     first_seq   bigint,
     n           int,
     recorded_at timestamptz,
@@ -2032,7 +2137,7 @@ create type agui.poll_row as (
 
 comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
-    'says which of the threads asked for it is, from 1. recorded_at is when the last of the events was appended; earlier_us, where not null, '
+    'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
     'UI017 the log was rewound, UI014 the thread was erased.';
 
@@ -2081,23 +2186,18 @@ begin
                 when item.after_time <> agui_internal.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'UI017'
             end as problem
         from (
-            select thread_id, coalesce(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
+            select thread_id, greatest(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
             from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
         cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
-        left join lateral (
-            select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us
-            from agui.batch as batch
-            where batch.thread_key = key.thread_key and batch.first_seq <= item.after_seq
-            order by batch.first_seq desc
-            limit 1
-        ) as holder on true
+        left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
         asked.thread_no,
-        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        run.run_id,
+        run.status,
         batch.first_seq + seen.n,
         batch.n - seen.n,
         batch.recorded_at,
@@ -2116,20 +2216,26 @@ begin
         select batch.*
         from agui.batch as batch
         where batch.thread_key = asked.thread_key
-            and batch.first_seq >= case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq
-                else asked.after_seq + 1
+            and batch.first_seq > case
+                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                else asked.after_seq
             end
         order by batch.first_seq
         limit max_batches
     ) as batch
+    left join lateral (
+        select run.run_id, run.status
+        from agui.run as run
+        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        offset 0
+    ) as run on true
     cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
     where asked.problem is null
     union all
-    select asked.thread_no, null, null, null, null, null, null, asked.problem
+    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
     from asked
     where asked.problem is not null
-    order by 1, 3;
+    order by 1, 4;
 end
 $$;
 
@@ -2260,6 +2366,7 @@ create or replace function agui.events(
     thread_id text,
     run_id    text default null,
     after_seq bigint default 0,
+    lineage   boolean default true,
     scope     text default ''
 )
 returns setof agui.event_row
@@ -2269,8 +2376,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    run  record;
+    leaf   agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    behind constant bigint := coalesce(after_seq, 0);
+    run    record;
 begin
     for run in
         with recursive ancestor as (
@@ -2280,7 +2388,7 @@ begin
             from ancestor
             join agui.run as parent
                 on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-            where events.run_id is null and ancestor.first_seq > after_seq + 1
+            where lineage is not false and ancestor.first_seq - 1 > behind
         )
         select * from ancestor order by ancestor.run_no
     loop
@@ -2291,35 +2399,29 @@ begin
             agui_internal.event_type(element.payload),
             agui_internal.event_time(batch.recorded_at, element.earlier_us),
             element.payload
-        from agui.batch as batch
+        from agui_internal.batches_behind(leaf.thread_key, behind) as batch
         cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
             as element (payload, earlier_us, position)
-        where batch.thread_key = leaf.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq >= greatest(run.first_seq, (
-                -- the batch that holds the next event: those before it need not be opened
-                select max(holder.first_seq)
-                from agui.batch as holder
-                where holder.thread_key = leaf.thread_key and holder.first_seq <= after_seq + 1
-            ))
-            and batch.first_seq <= coalesce(run.last_seq, 9223372036854775807)
-            and batch.first_seq + element.position - 1 > after_seq
+        where batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
+            and batch.first_seq + element.position - 1 > behind
         order by batch.first_seq, element.position;
     end loop;
 end
 $$;
 
-comment on function agui.events(text, text, bigint, text) is
-    'The events of a run, or, without a run id, of the whole lineage of the head, in order, beginning behind after_seq. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.events(text, text, bigint, boolean, text) is
+    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage => false those of the run '
+    'alone. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.events(text, text, bigint, text) from public;
+revoke execute on function agui.events(text, text, bigint, boolean, text) from public;
 
 -- sql/api/read/interrupts.sql
 create or replace function agui.interrupts(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns json
@@ -2328,14 +2430,14 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq)).interrupts::json
+    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time)).interrupts::json
 $$;
 
-comment on function agui.interrupts(text, text, bigint, text) is
-    'The interrupts that wait for an answer, a JSON array, as of the end of a run (null: the head) or, with at_seq, of that event of its lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
+    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, after the event at_seq of its '
+    'lineage or at at_time, whichever is earlier. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.interrupts(text, text, bigint, text) from public;
+revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
 -- sql/api/types/message_row.sql
 create type agui.message_row as (
@@ -2353,6 +2455,7 @@ create or replace function agui.messages(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns setof agui.message_row
@@ -2362,7 +2465,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq);
+    fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time);
 begin
     return query
     select message.position::int, message.message_id, message.role, message.body::json
@@ -2372,17 +2475,18 @@ begin
 end
 $$;
 
-comment on function agui.messages(text, text, bigint, text) is
-    'The conversation as it stood after a run (null: the head) or, with at_seq, after that event of its lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.messages(text, text, bigint, timestamptz, text) is
+    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
+    'whichever is earlier; before the first event it is empty. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.messages(text, text, bigint, text) from public;
+revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
 -- sql/api/read/restore.sql
 create or replace function agui.restore(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns json
@@ -2393,7 +2497,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run  agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(run, at_seq);
+    fold agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
 begin
     -- Joined as text: the parts are JSON already, and stay as they are spelled.
     return (
@@ -2409,18 +2513,19 @@ begin
 end
 $$;
 
-comment on function agui.restore(text, text, bigint, text) is
-    'All that a UI needs to show a conversation again after a run (null: the head) or, with at_seq, after that event of its lineage: '
-    '{threadId, runId, seq, status, messages, state, interrupts}. seq is that of the last event in it: follow the thread from there. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.restore(text, text, bigint, timestamptz, text) is
+    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the event at_seq of its lineage or at '
+    'at_time, whichever is earlier: {threadId, runId, seq, status, messages, state, interrupts}. seq is that of the last event in it '
+    '(0: none), status that of the run now. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.restore(text, text, bigint, text) from public;
+revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
 -- sql/api/read/state.sql
 create or replace function agui.state(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns json
@@ -2429,14 +2534,14 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq)).state::json
+    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time)).state::json
 $$;
 
-comment on function agui.state(text, text, bigint, text) is
-    'The state that agent and UI share as of the end of a run (null: the head) or, with at_seq, of that event of its lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.state(text, text, bigint, timestamptz, text) is
+    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
+    'whichever is earlier; before the first event it is {}. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.state(text, text, bigint, text) from public;
+revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
 -- sql/api/session/load_session.sql
 create or replace function agui.load_session(thread_id text, run_id text default null, scope text default '')
@@ -2848,6 +2953,8 @@ revoke execute on function agui.compact_events(json, text) from public;
 create or replace function agui.replay(
     thread_id text,
     run_id    text default null,
+    at_seq    bigint default null,
+    at_time   timestamptz default null,
     shape     text default 'snapshot',
     scope     text default ''
 )
@@ -2858,79 +2965,167 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    run         agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold        agui_internal.fold;
-    parent      text;  -- the id of the parent run
-    ending      json;  -- the event that ended the run
-    thread      constant text := '"threadId":' || to_json(thread_id);
-    interrupted text;
+    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
 begin
-    if shape is distinct from 'snapshot' then
-        return query
-        select event.payload
-        from json_array_elements(
-            agui.compact_events(
-                (
-                    select ('[' || string_agg(element.payload::text, ',' order by batch.first_seq, element.position) || ']')::json
-                    from agui.lineage(thread_id, run.run_id, scope) as ancestor
-                    join agui.batch as batch
-                        on batch.thread_key = run.thread_key and batch.run_no = ancestor.run_no
-                    cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-                ),
-                shape
-            )
-        ) with ordinality as event (payload, position)
-        order by event.position;
-        return;
-    end if;
-
-    fold := agui_internal.fold_at(run, null);
-    select ancestor.run_id into parent
-    from agui.run as ancestor
-    where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
-
-    select element.payload into ending
-    from agui.batch as batch
-    cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-    where batch.thread_key = run.thread_key
-        and batch.run_no = run.run_no
-        and batch.first_seq <= run.last_seq
-        and batch.first_seq + batch.n > run.last_seq
-        and batch.first_seq + element.position - 1 = run.last_seq;
-
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
-    if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending::text, ''))).interrupts) then
-        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
-        return next '{"type":"RUN_STARTED",' || interrupted || '}';
-        return next '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}}';
-    end if;
-
-    return next '{' || concat_ws(
-        ',',
-        '"type":"RUN_STARTED"',
-        thread,
-        '"runId":' || to_json(run.run_id),
-        '"parentRunId":' || to_json(parent)
-    ) || '}';
-    return next '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}';
-    return next '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}';
     return query
-    select opening.event
-    from json_array_elements(('[' || agui_internal.compact_lanes(fold) || ']')::json) with ordinality as opening (event, position)
-    order by opening.position;
-    if ending is not null then
-        return next ending;
-    end if;
+    select event.payload
+    from json_array_elements(
+        agui_internal.replay_events(thread_id, leaf, agui_internal.seq_at(leaf.thread_key, at_seq, at_time), shape)
+    ) with ordinality as event (payload, position)
+    order by event.position;
 end
 $function$;
 
-comment on function agui.replay(text, text, text, text) is
-    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the head) means. Shape snapshot: '
-    'RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT and the event that ended the run, none for one in progress; behind a run that ended with '
-    'interrupts, where they still wait and this run does not end with them itself. Shape stream: the lineage''s events, as '
-    'agui.compact_events has them. UI001: unknown thread, UI002: unknown run, UI013: there is no such shape.';
+comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
+    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the head) means or, back in time, what it '
+    'meant after the event at_seq or at at_time, whichever is earlier. Shape snapshot: '
+    'RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a step), and the event that ended the run, none for one '
+    'in progress; behind a run that ended with interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
+    'lineage''s events, as agui.compact_events has them. UI001: unknown thread, UI002: unknown run, UI013: there is no such shape.';
 
-revoke execute on function agui.replay(text, text, text, text) from public;
+revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
+
+-- sql/api/types/thread_row.sql
+create type agui.thread_row as (
+    thread_id   text,
+    title       text,
+    agent       text,
+    metadata    jsonb,
+    archived    boolean,
+    created_at  timestamptz,
+    active_at   timestamptz,
+    head_run_id text,
+    status      text,
+    is_stale    boolean,
+    runs        int,
+    branches    int,
+    cursor      text
+);
+
+comment on type agui.thread_row is
+    'A thread in a list: its title (the one that was set, else the beginning of the first user message, else null), agent (null: not set) and '
+    'metadata; whether it is archived; when it was made, and when a run of it last began or ended; the head, its status, and whether it is in '
+    'progress without a sign of life within the lease (null, null and false while there are no runs); the number of runs and of branches; and the '
+    'place of the thread in lists, from which agui.threads goes on.';
+
+-- sql/api/threads/get_thread.sql
+create or replace function agui.get_thread(thread_id text, scope text default '')
+returns agui.thread_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread agui.thread_row;
+begin
+    select shown.* into thread
+    from agui.thread_activity as activity
+    cross join agui_internal.show_threads(array[activity], scope) as shown
+    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    if not found then
+        raise exception using
+            errcode = 'UI001',
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'Is it in another scope?';
+    end if;
+    return thread;
+end
+$$;
+
+comment on function agui.get_thread(text, text) is
+    'A thread as agui.threads shows it. UI001: unknown thread.';
+
+revoke execute on function agui.get_thread(text, text) from public;
+
+-- sql/api/threads/set_thread.sql
+create or replace function agui.set_thread(
+    thread_id text,
+    title     text default null,
+    agent     text default null,
+    archived  boolean default null,
+    metadata  jsonb default null,
+    create_if_missing boolean default false,
+    scope     text default ''
+)
+returns agui.thread_row
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_text_bytes     constant int := 1024;
+    max_metadata_bytes constant int := 64 * 1024;
+    subject constant text := format('thread "%s"', left(thread_id, 200));
+    key     constant uuid := agui.thread_key(scope, thread_id);
+    shown   agui.thread_activity;
+    thread  agui.thread_row;
+begin
+    if greatest(octet_length(title), octet_length(agent)) > max_text_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: title and agent may be %s bytes long at most', subject, to_char(max_text_bytes, 'FM9,999'));
+    end if;
+    if jsonb_typeof(metadata) <> 'object' then
+        raise exception using
+            errcode = '22023',
+            message = format('%s: metadata must be a JSON object, not %s', subject, jsonb_typeof(metadata));
+    end if;
+
+    -- The order in which agui.append takes them: the lock first, then the row.
+    perform agui_internal.lock_thread(key);
+    if create_if_missing then
+        perform agui_internal.ensure_writable_thread(thread_id, scope);
+    else
+        perform from agui.thread as known where known.thread_key = key;
+        if not found then
+            raise exception using
+                errcode = 'UI001',
+                message = format('%s is unknown%s', subject, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+                hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
+        end if;
+    end if;
+
+    -- Where it is missing, which is damage, that is put right.
+    perform from agui.thread_activity as activity where activity.thread_key = key;
+    if not found then
+        perform agui_internal.rebuild_activity(key);
+    end if;
+
+    update agui.thread_activity as activity
+    set title = case when set_thread.title is null then activity.title else nullif(set_thread.title, '') end,
+        agent = case when set_thread.agent is null then activity.agent else nullif(set_thread.agent, '') end,
+        archived = coalesce(set_thread.archived, activity.archived),
+        metadata = case
+            when set_thread.metadata is null then activity.metadata
+            else (
+                select coalesce(jsonb_object_agg(member.key, member.value), '{}')
+                from jsonb_each(activity.metadata || set_thread.metadata) as member (key, value)
+                where set_thread.metadata -> member.key is distinct from 'null'
+            )
+        end
+    where activity.thread_key = key
+    returning activity.* into shown;
+    if octet_length(shown.metadata::text) > max_metadata_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: its metadata would take %s bytes, more than the %s that it may take', subject, octet_length(shown.metadata::text), max_metadata_bytes);
+    end if;
+
+    select * into thread from agui_internal.show_threads(array[shown], scope);
+    return thread;
+end
+$$;
+
+comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and metadata, a JSON object that is merged '
+    'into the one that is kept: member by member, the last write wins, never deep, and null removes a member. A null argument leaves things '
+    'as they are. It is no activity: the thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
+    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
+    'Errors: UI001 unknown thread; UI011 title or agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; '
+    '22023 metadata is no object; and with create_if_missing UI008 no thread id or scope.';
+
+revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
 
 -- sql/api/threads/thread_key.sql
 create or replace function agui.thread_key(scope text, thread_id text)
@@ -2952,6 +3147,204 @@ comment on function agui.thread_key(text, text) is
     'A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;
+
+-- sql/api/types/thread_page_row.sql
+create type agui.thread_page_row as (
+    threads     agui.thread_row[],
+    next_cursor text
+);
+
+comment on type agui.thread_page_row is
+    'A page of threads, newest activity first, and the cursor that the next page is asked for with. next_cursor is null where the list ends; '
+    'a page that is short, or empty, is the last one only then.';
+
+-- sql/api/threads/thread_page.sql
+create or replace function agui.thread_page(
+    agent    text default null,
+    archived boolean default false,
+    title    text default null,
+    since    timestamptz default null,
+    status   text default null,
+    metadata jsonb default null,
+    max_rows int default 50,
+    cursor   text default null,
+    scope    text default ''
+)
+returns agui.thread_page_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+-- The index has the order of the list. A plan that sorts all threads of the scope is never the better one for a page, whatever the planner
+-- expects of a limit that it does not know; nor is compiling the plan.
+set plan_cache_mode = force_generic_plan
+set enable_sort = off
+set jit = off
+as $$
+declare
+    most_rows   constant int := 1000;
+    most_looked constant int := 10000;
+    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others are not.
+    is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
+    -- The threads of a scope have keys that begin with its own.
+    scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
+    least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
+    most_us     constant bigint := 253402300799999999;
+    below_us    bigint;
+    below_at    timestamptz := 'infinity';
+    below_key   uuid := (scope_part || '-ffff-ffffffffffff')::uuid;
+    scope_number constant bigint := agui_internal.scope_key(below_key);
+    looked      int := 0;
+    next        record;
+    last        agui.thread_activity;
+    listed      agui.thread_activity[] := '{}';
+    page        agui.thread_page_row;
+begin
+    if scope is null then
+        raise exception using
+            errcode = '22023',
+            message = 'a list of threads needs a scope that is not null';
+    end if;
+    if max_rows is null or max_rows not between 1 and most_rows then
+        raise exception using
+            errcode = 'UI011',
+            message = format('a list of threads: max_rows must be between 1 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            hint = 'Ask for the threads behind a page with its next_cursor.';
+    end if;
+    if status not in ('running', 'stale', 'finished', 'failed') then
+        raise exception using
+            errcode = '22023',
+            message = format('a list of threads: there is no status "%s"', status),
+            hint = 'A thread has the status of its head: running (stale: without a sign of life), finished or failed.';
+    end if;
+    if cursor ~ '^[0-9a-f]{32}$' then
+        below_us := ('x' || left(cursor, 16))::bit(64)::bigint;
+    end if;
+    if cursor is not null and (below_us is null or below_us not between least_us and most_us) then
+        raise exception using
+            errcode = '22023',
+            message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
+            hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+    end if;
+    if cursor is not null then
+        below_at := timestamptz 'epoch' + below_us * interval '1 microsecond';
+        below_key := (scope_part || '-' || substr(cursor, 17, 4) || '-' || substr(cursor, 21))::uuid;
+    end if;
+
+    for next in
+        select
+            candidate.activity,
+            (nullif(thread_page.agent, '') is null or (candidate.activity).agent = thread_page.agent)
+                and (
+                    nullif(thread_page.title, '') is null
+                    or strpos(lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)) > 0
+                )
+                and (thread_page.metadata is null or (candidate.activity).metadata @> thread_page.metadata)
+                and (
+                    thread_page.status is null
+                    or exists (
+                        select
+                        from (
+                            select run
+                            from agui.run as run
+                            where run.thread_key = candidate.thread_key
+                            order by run.run_no desc
+                            limit 1
+                        ) as head
+                        where case thread_page.status
+                            when 'stale' then agui_internal.is_stale(head.run)
+                            else (head.run).status = thread_page.status
+                        end
+                    )
+                ) as is_listed
+        from (
+            -- The archived ones and the others: each is a range of the index. A condition on the argument alone skips a range.
+            (
+                select activity, activity.active_at, activity.thread_key
+                from agui.thread_activity as activity
+                where activity.scope_key = scope_number
+                    and not activity.archived
+                    and thread_page.archived is not true
+                    and activity.active_at >= coalesce(thread_page.since, '-infinity')
+                    and (activity.active_at, activity.thread_key) < (below_at, below_key)
+                order by activity.active_at desc, activity.thread_key desc
+            )
+            union all
+            (
+                select activity, activity.active_at, activity.thread_key
+                from agui.thread_activity as activity
+                where activity.scope_key = scope_number
+                    and activity.archived
+                    and thread_page.archived is not false
+                    and activity.active_at >= coalesce(thread_page.since, '-infinity')
+                    and (activity.active_at, activity.thread_key) < (below_at, below_key)
+                order by activity.active_at desc, activity.thread_key desc
+            )
+        ) as candidate
+        order by candidate.active_at desc, candidate.thread_key desc
+        -- One more, to know whether there are more.
+        limit case when is_filtered then most_looked else max_rows end + 1
+    loop
+        if cardinality(listed) = max_rows or looked = most_looked then
+            page.next_cursor := agui_internal.thread_cursor(last.active_at, last.thread_key);
+            exit;
+        end if;
+        looked := looked + 1;
+        last := next.activity;
+        if next.is_listed then
+            listed := listed || last;
+        end if;
+    end loop;
+
+    page.threads := array(select thread from agui_internal.show_threads(listed, scope) as thread);
+    return page;
+end
+$$;
+
+comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the place that cursor names, '
+    'the next_cursor of the page before. agent: of that agent. archived: only those that are, or are not (null: both). '
+    'title: with this text in the title, in upper or lower case. since: active then or later. status: whose head is running, stale '
+    '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
+    'A page reads the threads that it shows, and the runs of each to count branches. With agent, title, status or metadata it looks at '
+    '10,000 threads at most: it may be short or empty, and has a next_cursor all the same where there are more. '
+    'A thread that becomes active moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one moment, read the pages in a '
+    'REPEATABLE READ transaction. Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+
+revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
+
+-- sql/api/threads/threads.sql
+create or replace function agui.threads(
+    agent    text default null,
+    archived boolean default false,
+    title    text default null,
+    since    timestamptz default null,
+    status   text default null,
+    metadata jsonb default null,
+    max_rows int default 50,
+    cursor   text default null,
+    scope    text default ''
+)
+returns setof agui.thread_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.*
+    from agui.thread_page(
+        threads.agent, threads.archived, threads.title, threads.since, threads.status, threads.metadata,
+        threads.max_rows, threads.cursor, threads.scope
+    ) as page
+    cross join unnest(page.threads) as thread
+$$;
+
+comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. Where a filter may have made '
+    'a page short, only agui.thread_page says whether there are more. Errors: those of agui.thread_page.';
+
+revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
 -- sql/api/types/branch.sql
 create type agui.branch as (
@@ -3045,18 +3438,22 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    parent agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    parent agui.run;
 begin
+    if run_id is not null then
+        parent := agui_internal.find_run(thread_id, run_id, scope);
+    end if;
     return query
     select info.*
     from agui.runs(thread_id, scope) as info
-    where info.parent_run_id = parent.run_id
+    where info.parent_run_id is not distinct from parent.run_id
     order by info.run_no;
 end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run (null: the head), in the order in which they began. UI001: unknown thread, UI002: unknown run.';
+    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
+    'UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.children(text, text, text) from public;
 
@@ -3264,6 +3661,7 @@ begin
         if run_no is not null then
             begin
                 carried := agui_internal.compact_run(key, run_no, carried);
+                perform agui_internal.fill_title(key);
                 runs := runs + 1;
             exception
                 when others then
@@ -3347,6 +3745,7 @@ begin
             where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
             if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
                 perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
+                perform agui_internal.fill_title(latest.thread_key);
             end if;
         end if;
         commit;
@@ -3522,13 +3921,15 @@ begin
         carried := agui_internal.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    perform agui_internal.rebuild_activity(key);
+    perform agui_internal.fill_title(key);
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
 end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as it is; answers how many '
-    'snapshots it has now. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
+    'snapshots it has now. Puts right the place of the thread in lists, too. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -4075,6 +4476,9 @@ begin
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
             end if;
+            perform agui_internal.note_run_begun(
+                key, case when call.ended_by is null then stored.began_at else stored.ended_at end, new_events, input
+            );
         elsif call.ended_by is not null or log_end.status <> 'running' then
             update agui.run as run
             set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
@@ -4085,6 +4489,7 @@ begin
                 log_bytes = null,
                 repacked_at = null
             where run.thread_key = key and run.run_no = log_end.run_no;
+            perform agui_internal.note_activity(key, stored.ended_at);
         elsif imported then
             update agui.run as run
             set seen_at = clock_timestamp()
@@ -4136,7 +4541,7 @@ create or replace function agui_internal.ensure_thread(
     thread_id  text,
     created_at timestamptz default clock_timestamp()
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
@@ -4152,17 +4557,19 @@ begin
         values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
         if found then
-            return;
+            return true;
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
         perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
     end if;
+    return false;
 end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread.';
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Answers whether it made the row.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;
 
@@ -4616,16 +5023,10 @@ begin
         select row_number() over (order by seq) as position, seq, event
         from (
             select batch.first_seq + element.position - 1 as seq, element.value::text as event
-            from agui.batch as batch
+            from agui_internal.batches_behind(match_repeat.thread_key, after_seq) as batch
             cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-            where batch.thread_key = match_repeat.thread_key
-                and batch.run_no = match_repeat.run_no
-                and batch.first_seq >= greatest(run_first_seq, (
-                    -- the batch that holds after_seq: those before it need not be read
-                    select max(holder.first_seq)
-                    from agui.batch as holder
-                    where holder.thread_key = match_repeat.thread_key and holder.first_seq <= after_seq
-                ))
+            where batch.run_no = match_repeat.run_no
+                and batch.first_seq >= run_first_seq
                 and batch.first_seq + element.position - 1 > after_seq
             order by batch.first_seq, element.position
             limit given_n
@@ -5144,7 +5545,7 @@ returns timestamptz
 language sql
 stable
 parallel safe
-return greatest(
+return coalesce(greatest(
     (
         select batch.recorded_at
         from agui.batch as batch
@@ -5164,10 +5565,15 @@ return greatest(
         order by checkpoint.checkpoint_no desc
         limit 1
     )
-);
+), (
+    select thread.created_at
+    from agui.thread as thread
+    where thread.thread_key = last_activity_at.thread_key
+));
 
 comment on function agui_internal.last_activity_at(uuid) is
-    'When something was appended to a thread, or session state or a checkpoint saved in it, last; null: never.';
+    'When something was appended to a thread, or session state or a checkpoint saved in it, last; else when the '
+    'thread was made. Null: there is no such thread.';
 
 revoke execute on function agui_internal.last_activity_at(uuid) from public;
 
@@ -7406,47 +7812,6 @@ comment on function agui_internal.event_references(agui.run, bigint, text[]) is
 
 revoke execute on function agui_internal.event_references(agui.run, bigint, text[]) from public;
 
--- sql/internal/history/first_seq_since.sql
--- recorded_at never falls along the log, so the place is found by halving: a look-up in the primary key for each step.
-create or replace function agui_internal.first_seq_since(thread_key uuid, since timestamptz)
-returns bigint
-language plpgsql
-stable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    low  bigint := 1;  -- batches that begin before it are too old
-    high bigint;       -- batches that begin from it on are not
-    mid  record;
-begin
-    select batch.first_seq + batch.n into high
-    from agui.batch as batch
-    where batch.thread_key = first_seq_since.thread_key
-    order by batch.first_seq desc
-    limit 1;
-
-    while low < high loop
-        select batch.first_seq, batch.n, batch.recorded_at into mid
-        from agui.batch as batch
-        where batch.thread_key = first_seq_since.thread_key and batch.first_seq <= (low + high) / 2
-        order by batch.first_seq desc
-        limit 1;
-        if mid.recorded_at < since then
-            low := mid.first_seq + mid.n;
-        else
-            high := mid.first_seq;
-        end if;
-    end loop;
-    return low;
-end
-$$;
-
-comment on function agui_internal.first_seq_since(uuid, timestamptz) is
-    'seq of the first event in the first batch of a thread that ends at a point in time or later; behind the end of the log when there is none.';
-
-revoke execute on function agui_internal.first_seq_since(uuid, timestamptz) from public;
-
 -- sql/internal/types/fold_call.sql
 create type agui_internal.fold_call as (
     message_position bigint,
@@ -8220,61 +8585,17 @@ begin
     because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
 
     -- What the run opened and did not end, innermost first, each with the field that its end is named by.
-    with opening (opens, closes, named_by) as (
-        values
-            ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
-            ('TOOL_CALL_START', 'TOOL_CALL_END', 'toolCallId'),
-            ('REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'messageId'),
-            ('REASONING_START', 'REASONING_END', 'messageId'),
-            ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
-            ('THINKING_START', 'THINKING_END', null),
-            ('STEP_STARTED', 'STEP_FINISHED', 'stepName'),
-            ('SUBAGENT_STARTED', 'SUBAGENT_ERROR', 'subagentRunId')
-    ),
-    event as (
-        select
-            batch.first_seq + field.position - 1 as seq,
-            -- A subagent ends in one of two ways.
-            case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
-            json_build_object(
-                'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
-            ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
-            case when field.type like 'STEP%' then field."subagentRunId" end as owner
-        from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui_internal.json_guard(batch.events::text)::json)
-                as (type text, "messageId" text, "toolCallId" text, "stepName" text, "subagentRunId" text)
-        ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", position)
-        where batch.thread_key = close_run.thread_key
-            and batch.run_no = close_run.run_no
-            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP|SUBAGENT)_(START|END|STARTED|FINISHED|ERROR)$'
-    ),
-    open_thing as (
-        select
-            opening.closes,
-            opening.named_by,
-            event.names ->> opening.named_by as name,
-            event.owner,
-            max(event.seq) filter (where event.type = opening.opens) as opened_at,
-            max(event.seq) filter (where event.type = opening.closes) as closed_at
-        from event
-        join opening on event.type in (opening.opens, opening.closes)
-        group by 1, 2, 3, 4
-    ),
-    ending as (
-        select
-            opened_at,
-            '{"type":"' || closes || '"'
-                || coalesce(',"' || named_by || '":' || agui_internal.json_unguard(to_json(name)::text), '')
-                || coalesce(',"subagentRunId":' || agui_internal.json_unguard(to_json(owner)::text), '')
-                || case closes when 'SUBAGENT_ERROR' then because else '}' end as event
-        from open_thing
-        where opened_at > coalesce(closed_at, 0)
-    )
-    select coalesce(string_agg(event, ',' order by opened_at desc) || ',', ''), count(*) + 1
+    select
+        coalesce(string_agg(
+            '{"type":"' || part.closes || '"'
+                || coalesce(',"' || part.named_by || '":' || agui_internal.json_unguard(to_json(part.name)::text), '')
+                || coalesce(',"subagentRunId":' || agui_internal.json_unguard(to_json(part.owner)::text), '')
+                || case part.closes when 'SUBAGENT_ERROR' then because else '}' end,
+            ',' order by part.opened_at desc
+        ) || ',', ''),
+        count(*) + 1
     into closing, closing_n
-    from ending;
+    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
@@ -8293,6 +8614,7 @@ begin
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
     where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
+    perform agui_internal.note_activity(thread_key, stamp);
     return log_end.last_seq + closing_n;
 end
 $$;
@@ -8366,6 +8688,100 @@ comment on function agui_internal.last_seen_at(agui.run) is
 
 revoke execute on function agui_internal.last_seen_at(agui.run) from public;
 
+-- sql/internal/types/open_part.sql
+create type agui_internal.open_part as (
+    opens     text,
+    closes    text,
+    named_by  text,
+    name      text,
+    owner     text,
+    opened_at bigint,
+    event     json
+);
+
+comment on type agui_internal.open_part is
+    'What a run has begun and not ended, such as a message: the types of the events that begin and end it, the field that its end names it by '
+    '(null: none), that name, the subagent where the name alone does not do, the seq of the event that began it, and that event. '
+    'Name, owner and event are guarded (agui_internal.json_guard).';
+
+-- sql/internal/live/open_parts.sql
+create or replace function agui_internal.open_parts(thread_key uuid, run_no int, until bigint default null)
+returns setof agui_internal.open_part
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    with opening (opens, closes, named_by) as (
+        values
+            ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
+            ('TOOL_CALL_START', 'TOOL_CALL_END', 'toolCallId'),
+            ('REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'messageId'),
+            ('REASONING_START', 'REASONING_END', 'messageId'),
+            ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
+            ('THINKING_START', 'THINKING_END', null),
+            ('STEP_STARTED', 'STEP_FINISHED', 'stepName'),
+            ('SUBAGENT_STARTED', 'SUBAGENT_ERROR', 'subagentRunId')
+    ),
+    event as (
+        select
+            batch.first_seq + field.position - 1 as seq,
+            -- A subagent ends in one of two ways.
+            case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
+            json_build_object(
+                'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
+            ) as names,
+            -- A step is known by its name and the subagent that takes it; the others by their id alone.
+            case when field.type like 'STEP%' then field."subagentRunId" end as owner,
+            field.event
+        from (
+            select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+            from agui.batch as stored
+            where stored.thread_key = open_parts.thread_key
+                and stored.run_no = open_parts.run_no
+                and (until is null or stored.first_seq <= until)
+                -- Most batches hold pieces alone; a type may be spelled with escapes.
+                and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
+            offset 0
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.events)
+                as (type text, "messageId" text, "toolCallId" text, "stepName" text, "subagentRunId" text),
+            json_array_elements(batch.events)
+        ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", event, position)
+        where field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP|SUBAGENT)_(START|END|STARTED|FINISHED|ERROR)$'
+            and (until is null or batch.first_seq + field.position - 1 <= until)
+    ),
+    part as (
+        select
+            opening.opens,
+            opening.closes,
+            opening.named_by,
+            event.names ->> opening.named_by as name,
+            event.owner,
+            max(event.seq) filter (where event.type = opening.opens) as opened_at,
+            max(event.seq) filter (where event.type = opening.closes) as closed_at
+        from event
+        join opening on event.type in (opening.opens, opening.closes)
+        group by 1, 2, 3, 4, 5
+    )
+    select part.opens, part.closes, part.named_by, part.name, part.owner, part.opened_at, event.event
+    from part
+    join event on event.seq = part.opened_at
+    where part.opened_at > coalesce(part.closed_at, 0)
+    order by part.opened_at;
+end
+$$;
+
+comment on function agui_internal.open_parts(uuid, int, bigint) is
+    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
+    'which they began. Chunks are not among them: what they open is in the fold.';
+
+revoke execute on function agui_internal.open_parts(uuid, int, bigint) from public;
+
 -- sql/internal/live/reap_run.sql
 create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
 returns bigint
@@ -8416,23 +8832,135 @@ comment on function agui_internal.stale_runs() is
 
 revoke execute on function agui_internal.stale_runs() from public;
 
+-- sql/internal/read/batch_with.sql
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
+returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
+language sql
+stable
+parallel safe
+rows 1
+begin atomic
+    select batch.first_seq, batch.recorded_at, batch.n, batch.run_no, batch.events, batch.earlier_us
+    from agui.batch as batch
+    where batch.thread_key = batch_with.thread_key and batch.first_seq <= batch_with.seq
+    order by batch.first_seq desc
+    limit 1;
+end;
+
+comment on function agui_internal.batch_with(uuid, bigint) is
+    'The batch of a thread that holds the event with this seq; behind the end of the log its last batch, before its beginning none.';
+
+revoke execute on function agui_internal.batch_with(uuid, bigint) from public;
+
+-- sql/internal/read/batches_behind.sql
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
+returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
+language sql
+stable
+parallel safe
+rows 100
+begin atomic
+    select batch.first_seq, batch.recorded_at, batch.n, batch.run_no, batch.events, batch.earlier_us
+    from agui.batch as batch
+    where batch.thread_key = batches_behind.thread_key
+        and batch.first_seq >= coalesce(
+            (
+                -- one that a repack joined begins before the event behind after_seq
+                select max(holder.first_seq)
+                from agui.batch as holder
+                where holder.thread_key = batches_behind.thread_key
+                    and holder.first_seq <= least(batches_behind.after_seq, 9223372036854775806) + 1
+            ),
+            1
+        );
+end;
+
+comment on function agui_internal.batches_behind(uuid, bigint) is
+    'The batches of a thread from the one on that holds the event behind after_seq. Its first events may come before that one.';
+
+revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
+
 -- sql/internal/read/fold_at.sql
-create or replace function agui_internal.fold_at(run agui.run, at_seq bigint)
+create or replace function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz default null)
 returns agui_internal.fold
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
 begin
-    return agui_internal.fold_run(run.thread_key, run.run_no, at_seq, agui_internal.fold_base(run.thread_key, run.run_no, at_seq));
+    return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
 $$;
 
-comment on function agui_internal.fold_at(agui.run, bigint) is
-    'What the lineage of a run means at a seq (null: at the end), from the nearest snapshot on.';
+comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
+    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: at the end), from the nearest snapshot on.';
 
-revoke execute on function agui_internal.fold_at(agui.run, bigint) from public;
+revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;
+
+-- sql/internal/read/last_seq_by.sql
+-- recorded_at never falls along the log, so a binary search finds the place: a look-up in the primary key for each step.
+create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
+returns bigint
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    low  bigint := 0;  -- the events up to it are early enough
+    high bigint;       -- the batches that begin behind it are not
+    mid  record;
+begin
+    select batch.first_seq + batch.n - 1 into high
+    from agui_internal.batch_with(last_seq_by.thread_key, 9223372036854775807) as batch;
+
+    while low < high loop
+        select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us into mid
+        from agui_internal.batch_with(last_seq_by.thread_key, low + (high - low + 1) / 2) as batch;
+        if mid.recorded_at < point or or_at and mid.recorded_at = point then
+            low := mid.first_seq + mid.n - 1;
+        elsif mid.earlier_us is null then
+            high := mid.first_seq - 1;
+        else
+            -- A batch that a repack joined: its first events may be early enough, and then those before it are.
+            high := mid.first_seq - 1 + (
+                select count(*)
+                from unnest(mid.earlier_us) as earlier (us)
+                where agui_internal.event_time(mid.recorded_at, earlier.us) < point
+                    or or_at and agui_internal.event_time(mid.recorded_at, earlier.us) = point
+            );
+            exit when high >= mid.first_seq;
+        end if;
+    end loop;
+    return coalesce(high, 0);
+end
+$$;
+
+comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
+    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; 0 when there is none.';
+
+revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/seq_at.sql
+create or replace function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz)
+returns bigint
+language sql
+stable
+parallel safe
+return case
+    when at_time is null then at_seq
+    else least(at_seq, agui_internal.last_seq_by(thread_key, at_time))
+end;
+
+comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
+    'The seq up to which the events of a thread count that is read at a seq and a point in time, the earlier of the two; null: all of them.';
+
+revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;
 
 -- sql/internal/repack/join_batches.sql
 create or replace function agui_internal.join_batches(thread_key uuid, from_seq bigint, through_seq bigint)
@@ -8657,14 +9185,16 @@ begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'session state and checkpoints need a thread id that is not empty, and a scope that is not null';
+            message = 'a thread needs an id that is not empty, and a scope that is not null';
     end if;
     if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
             message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
     end if;
-    perform agui_internal.ensure_thread(key, scope, thread_id);
+    if agui_internal.ensure_thread(key, scope, thread_id) then
+        perform agui_internal.rebuild_activity(key);
+    end if;
     -- After that, for from now on nobody can erase it.
     perform agui_internal.refuse_erased(key, format('thread "%s"', thread_id));
     return key;
@@ -8672,7 +9202,7 @@ end
 $$;
 
 comment on function agui_internal.ensure_writable_thread(text, text) is
-    'The key of a thread that session state or a checkpoint is saved in: makes its row unless there is one, and keeps it from being erased until the transaction '
+    'The key of a thread that something is saved in beside its log: makes its row, with its place in lists, unless there is one, and keeps it from being erased until the transaction '
     'ends. UI008: no id, UI011: ids too long, UI014: the thread was erased.';
 
 revoke execute on function agui_internal.ensure_writable_thread(text, text) from public;
@@ -9179,11 +9709,6 @@ begin
     -- A RUN_STARTED that is still to come would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
-    -- Its writer may have appended something behind the end meanwhile: then it is to be processed once more, from this snapshot on.
-    update agui.run as compacted
-    set n = size.n, log_bytes = size.log_bytes
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
-
     if is_kept then
         fold := agui_internal.write_snapshot(thread_key, run_no, fold);
         old_tip := agui_internal.previous_tip(thread_key, run_no);
@@ -9195,11 +9720,17 @@ begin
         result.log_bytes := 0;
     else
         perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
-        if start_no = run_no then
-            return null;  -- with the messages that the fold points to
-        end if;
     end if;
 
+    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
+    -- processed once more, from this snapshot on.
+    update agui.run as compacted
+    set n = size.n, log_bytes = size.log_bytes
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
+
+    if start_no = run_no and not is_kept then
+        return null;  -- the messages that the fold points to have gone
+    end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
     result.ended_at := run.ended_at;
@@ -10455,6 +10986,508 @@ comment on function agui_internal.fold_given(agui_internal.fold, text) is
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
+-- sql/internal/streams/lineage_events.sql
+create or replace function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select ('[' || coalesce(string_agg(element.payload::text, ',' order by batch.first_seq, element.position), '') || ']')::json
+        from agui_internal.ancestors(leaf) as ancestor
+        join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
+            on batch.run_no = ancestor.run_no
+                and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)
+        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        where batch.first_seq + element.position - 1 > after_seq
+            and (until is null or batch.first_seq + element.position - 1 <= until)
+    );
+end
+$$;
+
+comment on function agui_internal.lineage_events(agui.run, bigint, bigint) is
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array.';
+
+revoke execute on function agui_internal.lineage_events(agui.run, bigint, bigint) from public;
+
+-- sql/internal/types/reopening.sql
+create type agui_internal.reopening as (
+    lost  text,
+    known text
+);
+
+comment on type agui_internal.reopening is
+    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a reader who has its messages: lost those of messages '
+    'and tool calls that are not there any more, which go before a list of the messages, known the others, which go behind it.';
+
+-- sql/internal/streams/reopening_events.sql
+create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
+returns agui_internal.reopening
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    opened agui_internal.reopening;
+begin
+    -- The start of a message or call that is there changes nothing, as long as it says nothing of its metadata and calls it what it is called.
+    with part as materialized (
+        select
+            part.*,
+            agui_internal.json_string_text(to_json(part.name)::text) as id,
+            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
+        from agui_internal.open_parts(run.thread_key, run.run_no, until) as part
+    ),
+    call as (
+        select distinct on (id)
+            agui_internal.json_string_text(call.call_id) as id,
+            call.name
+        from agui_internal.fold_calls(fold) as call
+        where exists (select from part where part.opens = 'TOOL_CALL_START')
+        order by id, call.message_position, call.position
+    ),
+    opening as (
+        select
+            part.opened_at,
+            not part.is_content
+                or part.opens = 'TOOL_CALL_START' and call.id is not null
+                or part.opens <> 'TOOL_CALL_START' and part.id = any (fold.message_ids) as is_known,
+            agui_internal.json_unguard(case
+                when part.is_content then '{' || concat_ws(
+                    ',',
+                    '"type":"' || part.opens || '"',
+                    '"' || part.named_by || '":' || to_json(part.name),
+                    case when part.opens = 'TOOL_CALL_START' then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
+                        else '"role":' || (part.event -> 'role')::text end,
+                    '"subagentRunId":' || nullif((part.event -> 'subagentRunId')::text, 'null')
+                ) || '}'
+                else part.event::text
+            end) as event
+        from part
+        left join call on part.opens = 'TOOL_CALL_START' and call.id = part.id
+    )
+    select
+        string_agg(opening.event, ',' order by opening.opened_at) filter (where not opening.is_known),
+        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known)
+    into opened
+    from opening;
+    opened.known := nullif(concat_ws(',', opened.known, agui_internal.compact_lanes(fold)), '');
+    return opened;
+end
+$function$;
+
+comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
+    'The events that open again what a run has open at a seq, given what its lineage means there.';
+
+revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
+
+-- sql/internal/streams/replay_events.sql
+create or replace function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    run         constant agui.run := agui_internal.run_at(leaf, until);
+    fold        agui_internal.fold;
+    parent      text;     -- the id of the parent run
+    ending      text;     -- the event that ended the run
+    opened      agui_internal.reopening;  -- what it has open, while it is in progress
+    thread      constant text := '"threadId":' || to_json(thread_id);
+    interrupted text;
+    events      text := '';
+begin
+    if run.run_no is null then
+        return '[]';
+    end if;
+    if shape is distinct from 'snapshot' then
+        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+    end if;
+
+    fold := agui_internal.fold_at(run, until);
+    select ancestor.run_id into parent
+    from agui.run as ancestor
+    where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
+
+    if run.last_seq <= coalesce(until, run.last_seq) then
+        select element.payload into ending
+        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
+        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        where batch.first_seq + element.position - 1 = run.last_seq;
+        opened := row(null::text, agui_internal.compact_lanes(fold));
+    else
+        opened := agui_internal.reopening_events(run, until, fold);
+    end if;
+
+    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
+    if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
+        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
+        events := '{"type":"RUN_STARTED",' || interrupted || '},'
+            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+    end if;
+
+    events := events || concat_ws(
+        ',',
+        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
+        opened.lost,
+        '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
+        opened.known,
+        ending
+    );
+    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
+        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+    end if;
+    return '[' || events || ']';
+end
+$function$;
+
+comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON array.';
+
+revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
+
+-- sql/internal/threads/active_at.sql
+create or replace function agui_internal.active_at(thread agui.thread)
+returns timestamptz
+language sql
+stable
+parallel safe
+return coalesce(
+    (
+        select greatest(max(run.started_at), max(run.ended_at))
+        from agui.run as run
+        where run.thread_key = thread.thread_key
+    ),
+    thread.created_at
+);
+
+comment on function agui_internal.active_at(agui.thread) is
+    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; without runs, when the thread was made.';
+
+revoke execute on function agui_internal.active_at(agui.thread) from public;
+
+-- sql/internal/threads/fill_title.sql
+create or replace function agui_internal.fill_title(thread_key uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_messages constant int := 100;
+    body    json;
+    derived text;
+begin
+    perform
+    from agui.thread_activity as activity
+    where activity.thread_key = fill_title.thread_key and activity.derived_title is null;
+    if not found then
+        return;
+    end if;
+
+    for body in
+        select message.body
+        from (
+            select stored.body, stored.role
+            from agui.message as stored
+            where stored.thread_key = fill_title.thread_key
+            order by stored.message_no
+            limit max_messages
+        ) as message
+        where message.role = 'user' or message.role is null
+    loop
+        derived := agui_internal.title_of_message(agui_internal.json_guarded(body));
+        exit when derived is not null;
+    end loop;
+    if derived is null then
+        return;
+    end if;
+
+    -- A run that begins or ends wants this row: nobody waits for the other.
+    update agui.thread_activity as activity
+    set derived_title = derived
+    where activity.thread_key = (
+        select untitled.thread_key
+        from agui.thread_activity as untitled
+        where untitled.thread_key = fill_title.thread_key and untitled.derived_title is null
+        for no key update skip locked
+    );
+end
+$$;
+
+comment on function agui_internal.fill_title(uuid) is
+    'Gives a thread without a title that of its first user message, looked for in the first 100 message versions that its snapshots hold. '
+    'For compactors, as the last statement before they commit: appends to the thread wait for what it locks.';
+
+revoke execute on function agui_internal.fill_title(uuid) from public;
+
+-- sql/internal/threads/is_stale.sql
+create or replace function agui_internal.is_stale(run agui.run)
+returns boolean
+language sql
+stable
+parallel safe
+return run.status = 'running' and agui_internal.last_seen_at(run) < clock_timestamp() - agui_internal.lease();
+
+comment on function agui_internal.is_stale(agui.run) is
+    'Whether a run is in progress, but its writer gave no sign of life within the lease.';
+
+revoke execute on function agui_internal.is_stale(agui.run) from public;
+
+-- sql/internal/threads/note_activity.sql
+create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.thread_activity as activity
+    set active_at = note_activity.active_at
+    where activity.thread_key = note_activity.thread_key;
+end
+$$;
+
+comment on function agui_internal.note_activity(uuid, timestamptz) is
+    'Moves a thread to its place in lists when a run of it has ended. The caller holds the thread''s lock.';
+
+revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
+
+-- sql/internal/threads/note_run_begun.sql
+create or replace function agui_internal.note_run_begun(
+    thread_key uuid,
+    active_at  timestamptz,
+    events     json,
+    input      json default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_titled boolean;  -- null: the thread has no row yet
+    derived   text;
+begin
+    update agui.thread_activity as activity
+    set active_at = note_run_begun.active_at
+    where activity.thread_key = note_run_begun.thread_key
+    returning activity.derived_title is not null into is_titled;
+    if is_titled then
+        return;
+    end if;
+
+    -- Only now does it pay to look into the input.
+    derived := agui_internal.title_of_input(events, input);
+    if is_titled is null or derived is not null then
+        insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
+        values (
+            note_run_begun.thread_key, agui_internal.scope_key(note_run_begun.thread_key),
+            note_run_begun.active_at, derived
+        )
+        on conflict on constraint thread_activity_pkey do update
+        set active_at = excluded.active_at,
+            derived_title = excluded.derived_title;
+    end if;
+end
+$$;
+
+comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
+    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, and the input that came beside them. '
+    'Takes the thread''s title from the input while it has none. The caller holds the thread''s lock, and has made its row.';
+
+revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;
+
+-- sql/internal/threads/rebuild_activity.sql
+create or replace function agui_internal.rebuild_activity(thread_key uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into agui.thread_activity (thread_key, scope_key, active_at)
+    select thread.thread_key, agui_internal.scope_key(thread.thread_key), agui_internal.active_at(thread)
+    from agui.thread as thread
+    where thread.thread_key = rebuild_activity.thread_key
+    on conflict on constraint thread_activity_pkey do update
+    set scope_key = excluded.scope_key,
+        active_at = excluded.active_at
+$$;
+
+comment on function agui_internal.rebuild_activity(uuid) is
+    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; what agui.set_thread set stays.';
+
+revoke execute on function agui_internal.rebuild_activity(uuid) from public;
+
+-- sql/internal/threads/scope_key.sql
+create or replace function agui_internal.scope_key(thread_key uuid)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+return ('x' || left(replace(thread_key::text, '-', ''), 16))::bit(64)::bigint;
+
+comment on function agui_internal.scope_key(uuid) is
+    'The first 64 bits of a thread key as a number: the hash of its scope, by which agui.thread_activity is indexed.';
+
+revoke execute on function agui_internal.scope_key(uuid) from public;
+
+-- sql/internal/threads/show_threads.sql
+create or replace function agui_internal.show_threads(activities agui.thread_activity[], scope text)
+returns setof agui.thread_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for each thread, whatever the planner expects.
+    return query
+    select
+        thread.thread_id,
+        coalesce(activity.title, activity.derived_title),
+        activity.agent,
+        activity.metadata,
+        activity.archived,
+        thread.created_at,
+        activity.active_at,
+        (head.run).run_id,
+        (head.run).status,
+        case (head.run).status when 'running' then agui_internal.is_stale(head.run) else false end,
+        coalesce((head.run).run_no, 0),
+        tree.leaves,
+        agui_internal.thread_cursor(activity.active_at, activity.thread_key)
+    from unnest(show_threads.activities) as activity
+    cross join lateral (
+        -- Two scopes may hash to one scope_key.
+        select stored.*
+        from agui.thread as stored
+        where stored.thread_key = activity.thread_key and stored.scope = show_threads.scope
+        offset 0
+    ) as thread
+    left join lateral (
+        select stored as run
+        from agui.run as stored
+        where stored.thread_key = activity.thread_key
+        order by stored.run_no desc
+        limit 1
+    ) as head on true
+    cross join lateral (
+        select (count(*) - count(distinct run.parent_no))::int as leaves
+        from agui.run as run
+        where run.thread_key = activity.thread_key
+    ) as tree;
+end
+$$;
+
+comment on function agui_internal.show_threads(agui.thread_activity[], text) is
+    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; threads of another scope are left out. '
+    'It reads the runs of each, to count branches.';
+
+revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;
+
+-- sql/internal/threads/thread_cursor.sql
+create or replace function agui_internal.thread_cursor(active_at timestamptz, thread_key uuid)
+returns text
+language sql
+stable  -- as extract is; so it is inlined
+parallel safe
+-- The half of the key that is the scope's is left out: the caller of agui.threads names the scope.
+return lpad(to_hex((extract(epoch from active_at) * 1000000)::bigint), 16, '0') || right(replace(thread_key::text, '-', ''), 16);
+
+comment on function agui_internal.thread_cursor(timestamptz, uuid) is
+    'The place of a thread in a list, as the text that agui.threads takes as cursor: microseconds and half of the key, 32 digits.';
+
+revoke execute on function agui_internal.thread_cursor(timestamptz, uuid) from public;
+
+-- sql/internal/threads/title_of_input.sql
+create or replace function agui_internal.title_of_input(events json, input json)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    first_event json;
+    messages    json := agui_internal.json_guarded(input) -> 'messages';
+    message     json;
+    title       text;
+begin
+    -- The input of RUN_STARTED counts before one that came beside the events.
+    if strpos(events::text, '"input"') > 0 then
+        first_event := agui_internal.json_guarded(events) -> 0;
+        if first_event ->> 'type' = 'RUN_STARTED' and json_typeof(first_event -> 'input') = 'object' then
+            messages := first_event -> 'input' -> 'messages';
+        end if;
+    end if;
+    if json_typeof(messages) is distinct from 'array' then
+        return null;
+    end if;
+    for message in
+        select element.value from json_array_elements(messages) as element (value)
+    loop
+        title := agui_internal.title_of_message(message);
+        exit when title is not null;
+    end loop;
+    return title;
+end
+$$;
+
+comment on function agui_internal.title_of_input(json, json) is
+    'The title that the input of a run gives its thread: that of the first user message in it which has text. The input is that of the '
+    'RUN_STARTED with which events begin, else the one given beside them. Null: there is none.';
+
+revoke execute on function agui_internal.title_of_input(json, json) from public;
+
+-- sql/internal/threads/title_of_message.sql
+create or replace function agui_internal.title_of_message(message json)
+returns text
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_length constant int := 200;
+    -- White space may shrink it: more than enough, and not all of a long text.
+    looked_at  constant int := 10 * max_length;
+    content    json := case
+        when json_typeof(message) = 'string' then message
+        when json_typeof(message) = 'object' and message ->> 'role' = 'user' then message -> 'content'
+    end;
+    title      text := case json_typeof(content)
+        when 'string' then left(content #>> '{}', looked_at)
+        when 'array' then (
+            select string_agg(left(part.value ->> 'text', looked_at), ' ' order by part.position)
+            from json_array_elements(content) with ordinality as part (value, position)
+            where json_typeof(part.value) = 'object' and json_typeof(part.value -> 'text') = 'string'
+        )
+    end;
+begin
+    if strpos(title, '\u') > 0 then
+        title := replace(regexp_replace(title, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\');
+    end if;
+    title := btrim(regexp_replace(title, '\s+', ' ', 'g'));
+    return nullif(rtrim(left(title, max_length)), '');
+end
+$$;
+
+comment on function agui_internal.title_of_message(json) is
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what the user says in it, in one line. '
+    'Null where it is not the user''s, or has no text.';
+
+revoke execute on function agui_internal.title_of_message(json) from public;
+
 -- sql/internal/tree/ancestors.sql
 create or replace function agui_internal.ancestors(leaf agui.run)
 returns setof agui.run
@@ -10570,6 +11603,33 @@ comment on function agui_internal.find_run(text, text, text) is
     'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
+
+-- sql/internal/tree/run_at.sql
+create or replace function agui_internal.run_at(leaf agui.run, at_seq bigint)
+returns agui.run
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run agui.run := leaf;
+begin
+    if leaf.first_seq > at_seq then
+        select * into run
+        from agui_internal.ancestors(leaf) as ancestor
+        where ancestor.first_seq <= at_seq
+        order by ancestor.run_no desc
+        limit 1;
+    end if;
+    return run;
+end
+$$;
+
+comment on function agui_internal.run_at(agui.run, bigint) is
+    'The run that the lineage of a run had come to at a seq (null: the run itself); null before the first.';
+
+revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -10702,7 +11762,8 @@ begin
             (select message.thread_key from agui.message as message where message.thread_key > next_key order by message.thread_key limit 1),
             (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
             (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
-            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1)
+            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1),
+            (select activity.thread_key from agui.thread_activity as activity where activity.thread_key > next_key order by activity.thread_key limit 1)
         );
         exit when next_key is null or next_key > last_key;
         perform from agui.thread as thread where thread.thread_key = next_key;
@@ -10736,6 +11797,7 @@ as $$
         or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
         or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
         or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
+        or exists (select from agui.thread_activity where thread_activity.thread_key = derived.thread_key)
     union
     select thread.thread_key
     from agui.thread as thread
@@ -10917,6 +11979,21 @@ as $$
                 message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
+        union all
+        select 5, 0, null,
+            case
+                when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
+                when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
+                else format('in lists the thread was last active at %s, a run of it began or ended later', activity.active_at)
+            end
+        from agui.thread as thread
+        left join agui.thread_activity as activity
+            on activity.thread_key = thread.thread_key
+        where thread.thread_key = verify_references.thread_key
+            and (
+                activity.scope_key is distinct from agui_internal.scope_key(thread.thread_key)
+                or activity.active_at < agui_internal.active_at(thread)
+            )
     )
     select problem.run_id, problem.text, 'damage'
     from problem
@@ -10924,7 +12001,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together.';
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, and whether '
+    'the thread has its place in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;
 
@@ -11223,7 +12301,8 @@ as $$
                     when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
                         or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
                 end,
-                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end,
+                case when exists (select from agui.thread_activity where thread_activity.thread_key = checked.thread_key) then 'a place in lists' end
             )
     ) as it (has)
     cross join lateral (
@@ -11232,7 +12311,13 @@ as $$
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
+            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
+                    and not exists (
+                        select
+                        from agui.thread_activity as activity
+                        where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
+                    ),
                 'the thread has no runs'),
             (erasure.erased_at is not null,
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))

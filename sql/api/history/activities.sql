@@ -2,6 +2,7 @@ create or replace function agui.activities(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns setof agui.activity
@@ -12,12 +13,13 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     with mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+        from agui_internal.event_references(leaf, until, array['ACTIVITY', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'])
     ),
     story as (
         select
@@ -48,8 +50,8 @@ begin
 end
 $function$;
 
-comment on function agui.activities(text, text, bigint, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage, in the order '
-    'of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+comment on function agui.activities(text, text, bigint, timestamptz, text) is
+    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
+    'lineage or at at_time, whichever is earlier, in the order of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.activities(text, text, bigint, text) from public;
+revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

@@ -10,15 +10,16 @@
 -- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
+    run_id     text default null,
+    after_seq  bigint default 0,
     types      text[] default null,
     since      timestamptz default null,
     until      timestamptz default null,
-    after_seq  bigint default 0,
     max_rows   int default 100,
     compressed boolean default true,
-    run_id     text default null,
     max_bytes  int default null,
     max_idle   interval default null,
+    lineage    boolean default true,
     scope      text default ''
 )
 returns setof agui.history_row
@@ -31,7 +32,8 @@ as $function$
 declare
     most_rows constant int := 1000;
     run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    from_seq  bigint;
+    run_nos   int[];     -- of the runs that are read; null: all of the thread
+    behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
     -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
     -- as the page needs them, in place of all of the thread to sort them.
@@ -89,9 +91,14 @@ begin
             errcode = 'UI011',
             message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
     end if;
-    from_seq := greatest(least(coalesce(after_seq, 0), to_seq - 1) + 1, case when since is not null then agui_internal.first_seq_since(run.thread_key, since) end);
-    if run_id is not null then
-        from_seq := greatest(from_seq, run.first_seq);
+    if since is not null then
+        behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
+    end if;
+    if run_id is not null or lineage is false then
+        select array_agg(ancestor.run_no), greatest(behind, min(ancestor.first_seq) - 1)
+        into run_nos, behind
+        from agui_internal.ancestors(run) as ancestor
+        where lineage is not false or ancestor.run_no = run.run_no;
         to_seq := coalesce(run.last_seq, to_seq);
     end if;
 
@@ -113,18 +120,9 @@ begin
             element.payload
         from (
             select stored.*, agui_internal.json_guarded(stored.events) as guarded
-            from agui.batch as stored
-            where stored.thread_key = run.thread_key
-                and stored.first_seq >= coalesce(
-                    (
-                        select max(holder.first_seq)
-                        from agui.batch as holder
-                        where holder.thread_key = run.thread_key and holder.first_seq <= from_seq
-                    ),
-                    1
-                )
-                and stored.first_seq <= to_seq
-                and (history.run_id is null or stored.run_no = run.run_no)
+            from agui_internal.batches_behind(run.thread_key, behind) as stored
+            where stored.first_seq <= to_seq
+                and (run_nos is null or stored.run_no = any (run_nos))
             order by stored.first_seq
             limit unlimited  -- and a batch is guarded once, not for each function that reads it
         ) as batch
@@ -148,9 +146,8 @@ begin
             type, message_id, tool_call_id, delta, content, owner, role, name, tool_call_name, parent_message_id, metadata,
             payload, earlier_us, position
         )
-        where batch.first_seq + element.position - 1 >= from_seq
+        where batch.first_seq + element.position - 1 > behind
     loop
-        continue when event.recorded_at < since;
         exit when event.recorded_at >= until;
 
         -- Most of a stream is one more piece of what the event before was a piece of.
@@ -319,13 +316,13 @@ begin
 end
 $function$;
 
-comment on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of one run: up to max_rows (100, at most 1,000) events behind '
-    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
+comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
+    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with lineage => false: of that run, '
+    'or the head, alone): up to max_rows (100, at most 1,000) events behind after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
     'the arguments of a tool call that stream in one after the other into one event, up to max_bytes of text and as long as none comes later '
     'than max_idle after the one before; tool calls, runs and subagents that stream side by side each on their own. seq stays what it is in '
     'the log, so it has gaps. With compressed => false every event is as it was appended. For the next page give as after_seq the greatest '
     'last_seq of this one: whatever is appended meanwhile, no event is missed and none comes twice. '
     'UI001: unknown thread, UI002: unknown run, UI011: max_rows is over the limit.';
 
-revoke execute on function agui.history(text, text[], timestamptz, timestamptz, bigint, int, boolean, text, int, interval, text) from public;
+revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;

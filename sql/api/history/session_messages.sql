@@ -2,6 +2,7 @@ create or replace function agui.session_messages(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     after_seq bigint default 0,
     scope     text default ''
 )
@@ -12,12 +13,13 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     with mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array[
+        from agui_internal.event_references(leaf, until, array[
             'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'TOOL_CALL_START', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT',
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
@@ -113,10 +115,10 @@ begin
 end
 $function$;
 
-comment on function agui.session_messages(text, text, bigint, bigint, text) is
+comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
     'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, tool_result, system, error), as it '
-    'stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a message, in the order of the events that '
+    'stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events that '
     'brought them; with after_seq only those that came behind it. An assistant message with tool calls is a row for its text and one for '
     'each call; reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.session_messages(text, text, bigint, bigint, text) from public;
+revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

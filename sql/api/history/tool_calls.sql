@@ -2,6 +2,7 @@ create or replace function agui.tool_calls(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     after_seq bigint default 0,
     scope     text default ''
 )
@@ -12,7 +13,8 @@ set search_path = pg_catalog, pg_temp
 as $function$
 declare
     leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(leaf, at_seq);
+    until constant bigint := agui_internal.seq_at(leaf.thread_key, at_seq, at_time);
+    fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
     -- Of several calls with one id the first counts, of several results the last.
@@ -43,7 +45,7 @@ begin
     ),
     mention as (
         select *
-        from agui_internal.event_references(leaf, at_seq, array[
+        from agui_internal.event_references(leaf, until, array[
             'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT', 'RUN_STARTED', 'MESSAGES_SNAPSHOT'
         ]) as mention
         where mention.call_id is not null
@@ -92,7 +94,7 @@ begin
     left join moment as ended on ended.seq = story.result_seq
     cross join lateral (
         select
-            run.last_seq <= coalesce(at_seq, run.last_seq) and story.streamed_seq is not null as run_has_ended,
+            run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,
             story.has_end or not story.has_start and call.id not in (select open_chunk.call_id from open_chunk) as is_complete
     ) as stage
     cross join lateral (
@@ -108,9 +110,9 @@ begin
 end
 $function$;
 
-comment on function agui.tool_calls(text, text, bigint, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, with at_seq, after that event of its lineage: one row a '
-    'call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
+comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
+    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
+    'lineage or at at_time, whichever is earlier: one row a call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
     'UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.tool_calls(text, text, bigint, bigint, text) from public;
+revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

@@ -42,23 +42,18 @@ begin
                 when item.after_time <> agui_internal.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'UI017'
             end as problem
         from (
-            select thread_id, coalesce(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
+            select thread_id, greatest(after_seq, 0) as after_seq, after_time, coalesce(scope, '') as scope, thread_no
             from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
         cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
-        left join lateral (
-            select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us
-            from agui.batch as batch
-            where batch.thread_key = key.thread_key and batch.first_seq <= item.after_seq
-            order by batch.first_seq desc
-            limit 1
-        ) as holder on true
+        left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
         asked.thread_no,
-        (select run.run_id from agui.run as run where run.thread_key = batch.thread_key and run.run_no = batch.run_no),
+        run.run_id,
+        run.status,
         batch.first_seq + seen.n,
         batch.n - seen.n,
         batch.recorded_at,
@@ -77,20 +72,26 @@ begin
         select batch.*
         from agui.batch as batch
         where batch.thread_key = asked.thread_key
-            and batch.first_seq >= case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq
-                else asked.after_seq + 1
+            and batch.first_seq > case
+                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                else asked.after_seq
             end
         order by batch.first_seq
         limit max_batches
     ) as batch
+    left join lateral (
+        select run.run_id, run.status
+        from agui.run as run
+        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        offset 0
+    ) as run on true
     cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
     where asked.problem is null
     union all
-    select asked.thread_no, null, null, null, null, null, null, asked.problem
+    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
     from asked
     where asked.problem is not null
-    order by 1, 3;
+    order by 1, 4;
 end
 $$;
 

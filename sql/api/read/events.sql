@@ -2,6 +2,7 @@ create or replace function agui.events(
     thread_id text,
     run_id    text default null,
     after_seq bigint default 0,
+    lineage   boolean default true,
     scope     text default ''
 )
 returns setof agui.event_row
@@ -11,8 +12,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    run  record;
+    leaf   agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    behind constant bigint := coalesce(after_seq, 0);
+    run    record;
 begin
     for run in
         with recursive ancestor as (
@@ -22,7 +24,7 @@ begin
             from ancestor
             join agui.run as parent
                 on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-            where events.run_id is null and ancestor.first_seq > after_seq + 1
+            where lineage is not false and ancestor.first_seq - 1 > behind
         )
         select * from ancestor order by ancestor.run_no
     loop
@@ -33,26 +35,19 @@ begin
             agui_internal.event_type(element.payload),
             agui_internal.event_time(batch.recorded_at, element.earlier_us),
             element.payload
-        from agui.batch as batch
+        from agui_internal.batches_behind(leaf.thread_key, behind) as batch
         cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
             as element (payload, earlier_us, position)
-        where batch.thread_key = leaf.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq >= greatest(run.first_seq, (
-                -- the batch that holds the next event: those before it need not be opened
-                select max(holder.first_seq)
-                from agui.batch as holder
-                where holder.thread_key = leaf.thread_key and holder.first_seq <= after_seq + 1
-            ))
-            and batch.first_seq <= coalesce(run.last_seq, 9223372036854775807)
-            and batch.first_seq + element.position - 1 > after_seq
+        where batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
+            and batch.first_seq + element.position - 1 > behind
         order by batch.first_seq, element.position;
     end loop;
 end
 $$;
 
-comment on function agui.events(text, text, bigint, text) is
-    'The events of a run, or, without a run id, of the whole lineage of the head, in order, beginning behind after_seq. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.events(text, text, bigint, boolean, text) is
+    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage => false those of the run '
+    'alone. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.events(text, text, bigint, text) from public;
+revoke execute on function agui.events(text, text, bigint, boolean, text) from public;

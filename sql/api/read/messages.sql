@@ -2,6 +2,7 @@ create or replace function agui.messages(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns setof agui.message_row
@@ -11,7 +12,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq);
+    fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time);
 begin
     return query
     select message.position::int, message.message_id, message.role, message.body::json
@@ -21,8 +22,8 @@ begin
 end
 $$;
 
-comment on function agui.messages(text, text, bigint, text) is
-    'The conversation as it stood after a run (null: the head) or, with at_seq, after that event of its lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.messages(text, text, bigint, timestamptz, text) is
+    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
+    'whichever is earlier; before the first event it is empty. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.messages(text, text, bigint, text) from public;
+revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;

@@ -2,6 +2,7 @@ create or replace function agui.restore(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns json
@@ -12,7 +13,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run  agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(run, at_seq);
+    fold agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
 begin
     -- Joined as text: the parts are JSON already, and stay as they are spelled.
     return (
@@ -28,9 +29,9 @@ begin
 end
 $$;
 
-comment on function agui.restore(text, text, bigint, text) is
-    'All that a UI needs to show a conversation again after a run (null: the head) or, with at_seq, after that event of its lineage: '
-    '{threadId, runId, seq, status, messages, state, interrupts}. seq is that of the last event in it: follow the thread from there. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.restore(text, text, bigint, timestamptz, text) is
+    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the event at_seq of its lineage or at '
+    'at_time, whichever is earlier: {threadId, runId, seq, status, messages, state, interrupts}. seq is that of the last event in it '
+    '(0: none), status that of the run now. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.restore(text, text, bigint, text) from public;
+revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;

@@ -2,6 +2,7 @@ create or replace function agui.state(
     thread_id text,
     run_id    text default null,
     at_seq    bigint default null,
+    at_time   timestamptz default null,
     scope     text default ''
 )
 returns json
@@ -10,11 +11,11 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq)).state::json
+    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time)).state::json
 $$;
 
-comment on function agui.state(text, text, bigint, text) is
-    'The state that agent and UI share as of the end of a run (null: the head) or, with at_seq, of that event of its lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+comment on function agui.state(text, text, bigint, timestamptz, text) is
+    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
+    'whichever is earlier; before the first event it is {}. UI001: unknown thread, UI002: unknown run.';
 
-revoke execute on function agui.state(text, text, bigint, text) from public;
+revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;

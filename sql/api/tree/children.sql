@@ -6,17 +6,21 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    parent agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    parent agui.run;
 begin
+    if run_id is not null then
+        parent := agui_internal.find_run(thread_id, run_id, scope);
+    end if;
     return query
     select info.*
     from agui.runs(thread_id, scope) as info
-    where info.parent_run_id = parent.run_id
+    where info.parent_run_id is not distinct from parent.run_id
     order by info.run_no;
 end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run (null: the head), in the order in which they began. UI001: unknown thread, UI002: unknown run.';
+    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
+    'UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.children(text, text, text) from public;

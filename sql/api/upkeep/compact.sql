@@ -66,6 +66,7 @@ begin
         if run_no is not null then
             begin
                 carried := agui_internal.compact_run(key, run_no, carried);
+                perform agui_internal.fill_title(key);
                 runs := runs + 1;
             exception
                 when others then

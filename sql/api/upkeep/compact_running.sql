@@ -42,6 +42,7 @@ begin
             where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
             if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
                 perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
+                perform agui_internal.fill_title(latest.thread_key);
             end if;
         end if;
         commit;

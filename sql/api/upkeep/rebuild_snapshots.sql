@@ -40,12 +40,14 @@ begin
         carried := agui_internal.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    perform agui_internal.rebuild_activity(key);
+    perform agui_internal.fill_title(key);
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
 end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as it is; answers how many '
-    'snapshots it has now. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
+    'snapshots it has now. Puts right the place of the thread in lists, too. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;

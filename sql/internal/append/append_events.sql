@@ -185,6 +185,9 @@ begin
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
             end if;
+            perform agui_internal.note_run_begun(
+                key, case when call.ended_by is null then stored.began_at else stored.ended_at end, new_events, input
+            );
         elsif call.ended_by is not null or log_end.status <> 'running' then
             update agui.run as run
             set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
@@ -195,6 +198,7 @@ begin
                 log_bytes = null,
                 repacked_at = null
             where run.thread_key = key and run.run_no = log_end.run_no;
+            perform agui_internal.note_activity(key, stored.ended_at);
         elsif imported then
             update agui.run as run
             set seen_at = clock_timestamp()

@@ -23,16 +23,10 @@ begin
         select row_number() over (order by seq) as position, seq, event
         from (
             select batch.first_seq + element.position - 1 as seq, element.value::text as event
-            from agui.batch as batch
+            from agui_internal.batches_behind(match_repeat.thread_key, after_seq) as batch
             cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-            where batch.thread_key = match_repeat.thread_key
-                and batch.run_no = match_repeat.run_no
-                and batch.first_seq >= greatest(run_first_seq, (
-                    -- the batch that holds after_seq: those before it need not be read
-                    select max(holder.first_seq)
-                    from agui.batch as holder
-                    where holder.thread_key = match_repeat.thread_key and holder.first_seq <= after_seq
-                ))
+            where batch.run_no = match_repeat.run_no
+                and batch.first_seq >= run_first_seq
                 and batch.first_seq + element.position - 1 > after_seq
             order by batch.first_seq, element.position
             limit given_n

@@ -3,7 +3,7 @@ returns timestamptz
 language sql
 stable
 parallel safe
-return greatest(
+return coalesce(greatest(
     (
         select batch.recorded_at
         from agui.batch as batch
@@ -23,9 +23,14 @@ return greatest(
         order by checkpoint.checkpoint_no desc
         limit 1
     )
-);
+), (
+    select thread.created_at
+    from agui.thread as thread
+    where thread.thread_key = last_activity_at.thread_key
+));
 
 comment on function agui_internal.last_activity_at(uuid) is
-    'When something was appended to a thread, or session state or a checkpoint saved in it, last; null: never.';
+    'When something was appended to a thread, or session state or a checkpoint saved in it, last; else when the '
+    'thread was made. Null: there is no such thread.';
 
 revoke execute on function agui_internal.last_activity_at(uuid) from public;

@@ -14,61 +14,17 @@ begin
     because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
 
     -- What the run opened and did not end, innermost first, each with the field that its end is named by.
-    with opening (opens, closes, named_by) as (
-        values
-            ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'messageId'),
-            ('TOOL_CALL_START', 'TOOL_CALL_END', 'toolCallId'),
-            ('REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'messageId'),
-            ('REASONING_START', 'REASONING_END', 'messageId'),
-            ('THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', null),
-            ('THINKING_START', 'THINKING_END', null),
-            ('STEP_STARTED', 'STEP_FINISHED', 'stepName'),
-            ('SUBAGENT_STARTED', 'SUBAGENT_ERROR', 'subagentRunId')
-    ),
-    event as (
-        select
-            batch.first_seq + field.position - 1 as seq,
-            -- A subagent ends in one of two ways.
-            case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
-            json_build_object(
-                'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
-            ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
-            case when field.type like 'STEP%' then field."subagentRunId" end as owner
-        from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui_internal.json_guard(batch.events::text)::json)
-                as (type text, "messageId" text, "toolCallId" text, "stepName" text, "subagentRunId" text)
-        ) with ordinality as field (type, "messageId", "toolCallId", "stepName", "subagentRunId", position)
-        where batch.thread_key = close_run.thread_key
-            and batch.run_no = close_run.run_no
-            and field.type ~ '^(TEXT_MESSAGE|TOOL_CALL|REASONING|REASONING_MESSAGE|THINKING|THINKING_TEXT_MESSAGE|STEP|SUBAGENT)_(START|END|STARTED|FINISHED|ERROR)$'
-    ),
-    open_thing as (
-        select
-            opening.closes,
-            opening.named_by,
-            event.names ->> opening.named_by as name,
-            event.owner,
-            max(event.seq) filter (where event.type = opening.opens) as opened_at,
-            max(event.seq) filter (where event.type = opening.closes) as closed_at
-        from event
-        join opening on event.type in (opening.opens, opening.closes)
-        group by 1, 2, 3, 4
-    ),
-    ending as (
-        select
-            opened_at,
-            '{"type":"' || closes || '"'
-                || coalesce(',"' || named_by || '":' || agui_internal.json_unguard(to_json(name)::text), '')
-                || coalesce(',"subagentRunId":' || agui_internal.json_unguard(to_json(owner)::text), '')
-                || case closes when 'SUBAGENT_ERROR' then because else '}' end as event
-        from open_thing
-        where opened_at > coalesce(closed_at, 0)
-    )
-    select coalesce(string_agg(event, ',' order by opened_at desc) || ',', ''), count(*) + 1
+    select
+        coalesce(string_agg(
+            '{"type":"' || part.closes || '"'
+                || coalesce(',"' || part.named_by || '":' || agui_internal.json_unguard(to_json(part.name)::text), '')
+                || coalesce(',"subagentRunId":' || agui_internal.json_unguard(to_json(part.owner)::text), '')
+                || case part.closes when 'SUBAGENT_ERROR' then because else '}' end,
+            ',' order by part.opened_at desc
+        ) || ',', ''),
+        count(*) + 1
     into closing, closing_n
-    from ending;
+    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
@@ -87,6 +43,7 @@ begin
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
     where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
+    perform agui_internal.note_activity(thread_key, stamp);
     return log_end.last_seq + closing_n;
 end
 $$;

@@ -1,16 +1,18 @@
-create or replace function agui_internal.fold_at(run agui.run, at_seq bigint)
+create or replace function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz default null)
 returns agui_internal.fold
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
 begin
-    return agui_internal.fold_run(run.thread_key, run.run_no, at_seq, agui_internal.fold_base(run.thread_key, run.run_no, at_seq));
+    return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
 $$;
 
-comment on function agui_internal.fold_at(agui.run, bigint) is
-    'What the lineage of a run means at a seq (null: at the end), from the nearest snapshot on.';
+comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
+    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: at the end), from the nearest snapshot on.';
 
-revoke execute on function agui_internal.fold_at(agui.run, bigint) from public;
+revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;

@@ -10,14 +10,16 @@ begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'session state and checkpoints need a thread id that is not empty, and a scope that is not null';
+            message = 'a thread needs an id that is not empty, and a scope that is not null';
     end if;
     if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
             message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
     end if;
-    perform agui_internal.ensure_thread(key, scope, thread_id);
+    if agui_internal.ensure_thread(key, scope, thread_id) then
+        perform agui_internal.rebuild_activity(key);
+    end if;
     -- After that, for from now on nobody can erase it.
     perform agui_internal.refuse_erased(key, format('thread "%s"', thread_id));
     return key;
@@ -25,7 +27,7 @@ end
 $$;
 
 comment on function agui_internal.ensure_writable_thread(text, text) is
-    'The key of a thread that session state or a checkpoint is saved in: makes its row unless there is one, and keeps it from being erased until the transaction '
+    'The key of a thread that something is saved in beside its log: makes its row, with its place in lists, unless there is one, and keeps it from being erased until the transaction '
     'ends. UI008: no id, UI011: ids too long, UI014: the thread was erased.';
 
 revoke execute on function agui_internal.ensure_writable_thread(text, text) from public;

@@ -73,11 +73,6 @@ begin
     -- A RUN_STARTED that is still to come would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
-    -- Its writer may have appended something behind the end meanwhile: then it is to be processed once more, from this snapshot on.
-    update agui.run as compacted
-    set n = size.n, log_bytes = size.log_bytes
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
-
     if is_kept then
         fold := agui_internal.write_snapshot(thread_key, run_no, fold);
         old_tip := agui_internal.previous_tip(thread_key, run_no);
@@ -89,11 +84,17 @@ begin
         result.log_bytes := 0;
     else
         perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
-        if start_no = run_no then
-            return null;  -- with the messages that the fold points to
-        end if;
     end if;
 
+    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
+    -- processed once more, from this snapshot on.
+    update agui.run as compacted
+    set n = size.n, log_bytes = size.log_bytes
+    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
+
+    if start_no = run_no and not is_kept then
+        return null;  -- the messages that the fold points to have gone
+    end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
     result.ended_at := run.ended_at;

@@ -20,7 +20,8 @@ begin
             (select message.thread_key from agui.message as message where message.thread_key > next_key order by message.thread_key limit 1),
             (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
             (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
-            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1)
+            (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1),
+            (select activity.thread_key from agui.thread_activity as activity where activity.thread_key > next_key order by activity.thread_key limit 1)
         );
         exit when next_key is null or next_key > last_key;
         perform from agui.thread as thread where thread.thread_key = next_key;

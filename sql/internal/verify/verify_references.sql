@@ -46,6 +46,21 @@ as $$
                 message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
+        union all
+        select 5, 0, null,
+            case
+                when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
+                when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
+                else format('in lists the thread was last active at %s, a run of it began or ended later', activity.active_at)
+            end
+        from agui.thread as thread
+        left join agui.thread_activity as activity
+            on activity.thread_key = thread.thread_key
+        where thread.thread_key = verify_references.thread_key
+            and (
+                activity.scope_key is distinct from agui_internal.scope_key(thread.thread_key)
+                or activity.active_at < agui_internal.active_at(thread)
+            )
     )
     select problem.run_id, problem.text, 'damage'
     from problem
@@ -53,6 +68,7 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together.';
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, and whether '
+    'the thread has its place in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;

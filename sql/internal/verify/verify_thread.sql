@@ -22,7 +22,8 @@ as $$
                     when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
                         or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
                 end,
-                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end
+                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end,
+                case when exists (select from agui.thread_activity where thread_activity.thread_key = checked.thread_key) then 'a place in lists' end
             )
     ) as it (has)
     cross join lateral (
@@ -31,7 +32,13 @@ as $$
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints',
+            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
+                    and not exists (
+                        select
+                        from agui.thread_activity as activity
+                        where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
+                    ),
                 'the thread has no runs'),
             (erasure.erased_at is not null,
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))

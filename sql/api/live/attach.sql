@@ -1,0 +1,84 @@
+create or replace function agui.attach(
+    thread_id text,
+    run_id    text default null,
+    at_seq    bigint default null,
+    at_time   timestamptz default null,
+    after_seq bigint default 0,
+    shape     text default 'snapshot',
+    scope     text default ''
+)
+returns agui.attachment
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    key    constant uuid := agui.thread_key(scope, thread_id);
+    behind constant bigint := greatest(after_seq, 0);
+    leaf   agui.run;
+    answer agui.attachment;
+begin
+    if shape is null or shape not in ('snapshot', 'stream', 'events') then
+        raise exception using
+            errcode = 'UI013',
+            message = format('there is no shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
+    elsif behind > 0 and shape <> 'events' then
+        raise exception using
+            errcode = 'UI013',
+            message = format('attach to thread "%s": the shape "%s" is all of the history, it cannot begin behind seq %s', thread_id, shape, behind),
+            hint = 'Who has seen a part of it needs no after_seq: a snapshot replaces what they have. Or ask for the shape "events".';
+    end if;
+
+    select batch.first_seq + batch.n - 1 into answer.seq
+    from agui_internal.batch_with(key, 9223372036854775807) as batch;
+    if not found and run_id is null and behind = 0 then
+        answer.running := '{}';
+        answer.seq := 0;
+        answer.events := '[]';
+        return answer;
+    end if;
+    leaf := agui_internal.find_run(thread_id, run_id, scope);
+    -- What a standby does not have yet may come.
+    if behind > answer.seq and not pg_is_in_recovery() then
+        raise exception using
+            errcode = 'UI017',
+            message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
+            hint = 'A crash without synchronous_commit, or a failover, took events back. Attach without after_seq.';
+    end if;
+
+    answer.run_id := leaf.run_id;
+    answer.status := leaf.status;
+    answer.running := array(
+        select run.run_id
+        from agui.run as run
+        where run.thread_key = key and run.status = 'running'
+        order by run.run_no
+    );
+    answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
+    answer.events := case shape
+        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
+    end;
+    answer.seq := greatest(answer.seq, behind);
+    answer.recorded_at := (
+        select agui_internal.event_time(batch.recorded_at, batch.earlier_us[answer.seq - batch.first_seq + 1])
+        from agui_internal.batch_with(key, answer.seq) as batch
+        where answer.seq < batch.first_seq + batch.n
+    );
+    return answer;
+end
+$function$;
+
+comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
+    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the lineage of a run (null: the head) in a '
+    'shape, and the position to follow from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
+    'the thread. What is open at the position stays open in the history, so the next events join on. '
+    'Shape snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape stream: the events '
+    'compacted (agui.compact_events). Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time the history ends '
+    'there, the earlier of the two, and so the position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
+    'Other runs in progress are named in running; what they have had is not in the history. '
+    'UI001: unknown thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such shape, or after_seq does not go with it, '
+    'UI017: the log ends before after_seq.';
+
+revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;

@@ -1,0 +1,28 @@
+create or replace function agui.get_thread(thread_id text, scope text default '')
+returns agui.thread_row
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    thread agui.thread_row;
+begin
+    select shown.* into thread
+    from agui.thread_activity as activity
+    cross join agui_internal.show_threads(array[activity], scope) as shown
+    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    if not found then
+        raise exception using
+            errcode = 'UI001',
+            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            hint = 'Is it in another scope?';
+    end if;
+    return thread;
+end
+$$;
+
+comment on function agui.get_thread(text, text) is
+    'A thread as agui.threads shows it. UI001: unknown thread.';
+
+revoke execute on function agui.get_thread(text, text) from public;

@@ -1,0 +1,30 @@
+create or replace function agui.threads(
+    agent    text default null,
+    archived boolean default false,
+    title    text default null,
+    since    timestamptz default null,
+    status   text default null,
+    metadata jsonb default null,
+    max_rows int default 50,
+    cursor   text default null,
+    scope    text default ''
+)
+returns setof agui.thread_row
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.*
+    from agui.thread_page(
+        threads.agent, threads.archived, threads.title, threads.since, threads.status, threads.metadata,
+        threads.max_rows, threads.cursor, threads.scope
+    ) as page
+    cross join unnest(page.threads) as thread
+$$;
+
+comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. Where a filter may have made '
+    'a page short, only agui.thread_page says whether there are more. Errors: those of agui.thread_page.';
+
+revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

@@ -1,0 +1,42 @@
+-- recorded_at never falls along the log, so a binary search finds the place: a look-up in the primary key for each step.
+create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
+returns bigint
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    low  bigint := 0;  -- the events up to it are early enough
+    high bigint;       -- the batches that begin behind it are not
+    mid  record;
+begin
+    select batch.first_seq + batch.n - 1 into high
+    from agui_internal.batch_with(last_seq_by.thread_key, 9223372036854775807) as batch;
+
+    while low < high loop
+        select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us into mid
+        from agui_internal.batch_with(last_seq_by.thread_key, low + (high - low + 1) / 2) as batch;
+        if mid.recorded_at < point or or_at and mid.recorded_at = point then
+            low := mid.first_seq + mid.n - 1;
+        elsif mid.earlier_us is null then
+            high := mid.first_seq - 1;
+        else
+            -- A batch that a repack joined: its first events may be early enough, and then those before it are.
+            high := mid.first_seq - 1 + (
+                select count(*)
+                from unnest(mid.earlier_us) as earlier (us)
+                where agui_internal.event_time(mid.recorded_at, earlier.us) < point
+                    or or_at and agui_internal.event_time(mid.recorded_at, earlier.us) = point
+            );
+            exit when high >= mid.first_seq;
+        end if;
+    end loop;
+    return coalesce(high, 0);
+end
+$$;
+
+comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
+    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; 0 when there is none.';
+
+revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;

@@ -1,0 +1,66 @@
+create or replace function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    run         constant agui.run := agui_internal.run_at(leaf, until);
+    fold        agui_internal.fold;
+    parent      text;     -- the id of the parent run
+    ending      text;     -- the event that ended the run
+    opened      agui_internal.reopening;  -- what it has open, while it is in progress
+    thread      constant text := '"threadId":' || to_json(thread_id);
+    interrupted text;
+    events      text := '';
+begin
+    if run.run_no is null then
+        return '[]';
+    end if;
+    if shape is distinct from 'snapshot' then
+        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+    end if;
+
+    fold := agui_internal.fold_at(run, until);
+    select ancestor.run_id into parent
+    from agui.run as ancestor
+    where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
+
+    if run.last_seq <= coalesce(until, run.last_seq) then
+        select element.payload into ending
+        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
+        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        where batch.first_seq + element.position - 1 = run.last_seq;
+        opened := row(null::text, agui_internal.compact_lanes(fold));
+    else
+        opened := agui_internal.reopening_events(run, until, fold);
+    end if;
+
+    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
+    if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
+        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
+        events := '{"type":"RUN_STARTED",' || interrupted || '},'
+            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+    end if;
+
+    events := events || concat_ws(
+        ',',
+        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
+        opened.lost,
+        '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
+        opened.known,
+        ending
+    );
+    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
+        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+    end if;
+    return '[' || events || ']';
+end
+$function$;
+
+comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON array.';
+
+revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;

@@ -1,0 +1,11 @@
+create or replace function agui_internal.is_stale(run agui.run)
+returns boolean
+language sql
+stable
+parallel safe
+return run.status = 'running' and agui_internal.last_seen_at(run) < clock_timestamp() - agui_internal.lease();
+
+comment on function agui_internal.is_stale(agui.run) is
+    'Whether a run is in progress, but its writer gave no sign of life within the lease.';
+
+revoke execute on function agui_internal.is_stale(agui.run) from public;

@@ -1,0 +1,43 @@
+create or replace function agui_internal.note_run_begun(
+    thread_key uuid,
+    active_at  timestamptz,
+    events     json,
+    input      json default null
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_titled boolean;  -- null: the thread has no row yet
+    derived   text;
+begin
+    update agui.thread_activity as activity
+    set active_at = note_run_begun.active_at
+    where activity.thread_key = note_run_begun.thread_key
+    returning activity.derived_title is not null into is_titled;
+    if is_titled then
+        return;
+    end if;
+
+    -- Only now does it pay to look into the input.
+    derived := agui_internal.title_of_input(events, input);
+    if is_titled is null or derived is not null then
+        insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
+        values (
+            note_run_begun.thread_key, agui_internal.scope_key(note_run_begun.thread_key),
+            note_run_begun.active_at, derived
+        )
+        on conflict on constraint thread_activity_pkey do update
+        set active_at = excluded.active_at,
+            derived_title = excluded.derived_title;
+    end if;
+end
+$$;
+
+comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
+    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, and the input that came beside them. '
+    'Takes the thread''s title from the input while it has none. The caller holds the thread''s lock, and has made its row.';
+
+revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;

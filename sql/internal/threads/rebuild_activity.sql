@@ -1,0 +1,19 @@
+create or replace function agui_internal.rebuild_activity(thread_key uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into agui.thread_activity (thread_key, scope_key, active_at)
+    select thread.thread_key, agui_internal.scope_key(thread.thread_key), agui_internal.active_at(thread)
+    from agui.thread as thread
+    where thread.thread_key = rebuild_activity.thread_key
+    on conflict on constraint thread_activity_pkey do update
+    set scope_key = excluded.scope_key,
+        active_at = excluded.active_at
+$$;
+
+comment on function agui_internal.rebuild_activity(uuid) is
+    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; what agui.set_thread set stays.';
+
+revoke execute on function agui_internal.rebuild_activity(uuid) from public;

@@ -1,0 +1,85 @@
+-- name: ThreadPage :many
+-- A row for each thread; where the page has none, one row without an id.
+select
+    coalesce((thread).thread_id, '')::text as thread_id,
+    coalesce((thread).title, '')::text as title,
+    coalesce((thread).agent, '')::text as agent,
+    (thread).metadata::json as metadata,
+    coalesce((thread).archived, false)::boolean as archived,
+    coalesce((thread).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
+    coalesce((thread).active_at, '0001-01-01 00:00:00+00')::timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::text as head_run_id,
+    coalesce((thread).status, '')::text as status,
+    coalesce((thread).is_stale, false)::boolean as is_stale,
+    coalesce((thread).runs, 0)::int as runs,
+    coalesce((thread).branches, 0)::int as branches,
+    coalesce((thread).cursor, '')::text as cursor,
+    coalesce(page.next_cursor, '')::text as next_cursor
+from agui.thread_page(
+    sqlc.narg(agent)::text,
+    sqlc.narg(archived)::boolean,
+    sqlc.narg(title)::text,
+    sqlc.narg(since)::timestamptz,
+    sqlc.narg(status)::text,
+    sqlc.narg(metadata)::json::jsonb,
+    @max_rows::int,
+    sqlc.narg(cursor)::text,
+    @scope::text
+) as page
+left join lateral unnest(page.threads) as thread on true;
+
+-- name: ThreadIDs :many
+-- Threads of a scope in the order of their keys, which begin with the scope's part, a page at a time.
+select thread.thread_key, thread.thread_id
+from agui.thread
+where thread.scope = @scope::text
+    and thread.thread_key > @after::uuid
+    and thread.thread_key >= (left(agui.thread_key(@scope::text, '')::text, 18) || '-0000-000000000000')::uuid
+    and thread.thread_key <= (left(agui.thread_key(@scope::text, '')::text, 18) || '-ffff-ffffffffffff')::uuid
+order by thread.thread_key
+limit @page::int;
+
+-- name: GetThread :one
+select
+    (thread).thread_id::text as thread_id,
+    coalesce((thread).title, '')::text as title,
+    coalesce((thread).agent, '')::text as agent,
+    (thread).metadata::json as metadata,
+    (thread).archived::boolean as archived,
+    (thread).created_at::timestamptz as created_at,
+    (thread).active_at::timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::text as head_run_id,
+    coalesce((thread).status, '')::text as status,
+    (thread).is_stale::boolean as is_stale,
+    (thread).runs::int as runs,
+    (thread).branches::int as branches,
+    (thread).cursor::text as cursor
+from agui.get_thread(@thread_id::text, @scope::text) as thread;
+
+-- name: SetThread :one
+select
+    (thread).thread_id::text as thread_id,
+    coalesce((thread).title, '')::text as title,
+    coalesce((thread).agent, '')::text as agent,
+    (thread).metadata::json as metadata,
+    (thread).archived::boolean as archived,
+    (thread).created_at::timestamptz as created_at,
+    (thread).active_at::timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::text as head_run_id,
+    coalesce((thread).status, '')::text as status,
+    (thread).is_stale::boolean as is_stale,
+    (thread).runs::int as runs,
+    (thread).branches::int as branches,
+    (thread).cursor::text as cursor
+from agui.set_thread(
+    @thread_id::text,
+    sqlc.narg(title)::text,
+    sqlc.narg(agent)::text,
+    sqlc.narg(archived)::boolean,
+    sqlc.narg(metadata)::json::jsonb,
+    @create_if_missing::boolean,
+    @scope::text
+) as thread;
+
+-- name: FillTitle :exec
+select agui_internal.fill_title(@thread_key::uuid);

@@ -1,0 +1,464 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// A disorderlyRun is a run of an agent that breaks the protocol: it goes on after its end, begins anew, begins with another event than
+// RUN_STARTED; and its input may come beside the events.
+type disorderlyRun struct {
+	id, parent string // parent is empty for a root
+	events     []json.RawMessage
+	input      json.RawMessage
+
+	// What its writer gives, and has been told.
+	parentIsGiven bool
+	sent          int   // events whose seqs it knows
+	seq           int64 // of the last of these
+
+	// What the log holds.
+	stored int
+	seqs   []int64
+}
+
+// disorderlyRuns makes runs of a stream. RUN_FINISHED and RUN_ERROR stay where they are in it, RUN_STARTED loses the ids.
+func disorderlyRuns(random *rand.Rand, stream []json.RawMessage) (runs []*disorderlyRun) {
+	var inputs []json.RawMessage
+	stream = slices.DeleteFunc(stream, func(event json.RawMessage) bool { return compaction.EventType(event) == "" })
+	for i, event := range stream {
+		if compaction.EventType(event) != "RUN_STARTED" {
+			continue
+		}
+		stream[i] = json.RawMessage(`{"type":"RUN_STARTED"}`)
+		for name, value := range compaction.Members(event) {
+			if name == "input" {
+				if value[0] == '{' {
+					inputs = append(inputs, slices.Clone(value))
+				}
+				if random.IntN(2) == 0 {
+					stream[i] = json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","input":%s}`, value))
+				}
+			}
+		}
+	}
+	inputs = append(inputs,
+		json.RawMessage(`{"messages":[{"id":"m1","role":"user","content":"from beside"},"plain",{"role":"user","content":"no id"}],"state":{"beside":1}}`),
+		json.RawMessage("{\"threadId\":\"t\",\n \"messages\": [ {\"id\":\"m\\u0031\",\"role\":\"user\",\"content\":\"\\u0000 \\ud83d\"} ]}"),
+		json.RawMessage(`{"messages":5,"state":{"odd":1}}`), json.RawMessage(`{}`), json.RawMessage(`{"state":null}`),
+	)
+	for len(stream) > 0 {
+		run := &disorderlyRun{id: fmt.Sprint("run ", len(runs)+1)}
+		n := min(1+random.IntN(15), len(stream))
+		run.events = slices.Clone(stream[:n])
+		stream = stream[n:]
+		if random.IntN(3) > 0 {
+			run.events = slices.Insert(run.events, random.IntN(2)*random.IntN(2)*random.IntN(len(run.events)), json.RawMessage(`{"type":"RUN_STARTED"}`))
+		}
+		for range 1 + random.IntN(2) {
+			end := json.RawMessage(`{"type":"RUN_FINISHED"}`)
+			if random.IntN(4) == 0 {
+				end = json.RawMessage(`{"type":"RUN_ERROR"}`)
+			}
+			run.events = slices.Insert(run.events, len(run.events)-random.IntN(2)*random.IntN(len(run.events)), end)
+		}
+		if random.IntN(2) == 0 {
+			run.input = inputs[random.IntN(len(inputs))]
+		}
+		if len(runs) > 0 {
+			run.parent = runs[len(runs)-1].id
+			switch random.IntN(4) {
+			case 0:
+				run.parent, run.parentIsGiven = runs[random.IntN(len(runs))].id, true
+			case 1:
+				run.parent, run.parentIsGiven = "", random.IntN(2) == 0
+				if !run.parentIsGiven {
+					run.parent = runs[len(runs)-1].id
+				}
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// normalized are the events of the run as the protocol would have them, as far as their meaning goes: with the input in RUN_STARTED. The
+// input of a run that has none comes first.
+func (r *disorderlyRun) normalized(n int) []json.RawMessage {
+	events := slices.Clone(r.events[:n])
+	if r.input == nil || n == 0 {
+		return events
+	}
+	for i, event := range events {
+		if compaction.EventType(event) != "RUN_STARTED" {
+			continue
+		}
+		if !bytes.Contains(event, []byte(`"input":{`)) {
+			events[i] = json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","input":%s}`, r.input))
+		}
+		return events
+	}
+	return slices.Insert(events, 0, r.input)
+}
+
+// ends reports whether the run has ended among its first n events.
+func (r *disorderlyRun) ends(n int) bool {
+	return slices.ContainsFunc(r.events[:n], func(event json.RawMessage) bool {
+		eventType := compaction.EventType(event)
+		return eventType == "RUN_FINISHED" || eventType == "RUN_ERROR"
+	})
+}
+
+// write sends the next events of the run, in a call of any size that begins anywhere in what its writer knows to be stored, and may lose the answer.
+func (r *disorderlyRun) write(t *testing.T, random *rand.Rand, store *pgagui.Store, thread string, logEnd int64) (newEnd int64) {
+	t.Helper()
+	from, after := r.sent, r.seq
+	if random.IntN(4) == 0 {
+		from = random.IntN(r.sent + 1)
+		after = 0
+		if from > 0 {
+			after = r.seqs[from-1]
+		}
+	}
+	to := min(from+1+random.IntN(6), len(r.events))
+	options := []pgagui.AppendOption{pgagui.AfterSeq(after), pgagui.Parallel()}
+	if from == 0 {
+		if r.input != nil {
+			options = append(options, pgagui.WithInput(r.input))
+		}
+		if r.parentIsGiven && r.parent == "" {
+			options = append(options, pgagui.NoParent())
+		} else if r.parentIsGiven {
+			options = append(options, pgagui.WithParent(r.parent))
+		}
+	}
+	seq, err := store.Append(context.Background(), thread, r.id, r.events[from:to], options...)
+	if err != nil {
+		t.Fatalf("%s, %s, events %d to %d of %d after seq %d: %v", thread, r.id, from, to, len(r.events), after, err)
+	}
+	for ; r.stored < to; r.stored++ {
+		logEnd++
+		r.seqs = append(r.seqs, logEnd)
+	}
+	if seq != r.seqs[to-1] {
+		t.Fatalf("%s, %s: the events %d to %d were answered with seq %d, want %d", thread, r.id, from, to, seq, r.seqs[to-1])
+	}
+	if random.IntN(3) > 0 {
+		r.sent, r.seq = to, seq
+	}
+	return logEnd
+}
+
+// meaningAt is what a run means up to a seq, by the reducer in Go.
+func meaningAt(t *testing.T, runs map[string]*disorderlyRun, id string, seq int64) meaning {
+	t.Helper()
+	var lineage []*disorderlyRun
+	for run := runs[id]; run != nil; run = runs[run.parent] {
+		lineage = append(lineage, run)
+	}
+	fold := compaction.New()
+	for _, run := range slices.Backward(lineage) {
+		n := 0
+		for n < run.stored && run.seqs[n] <= seq {
+			n++
+		}
+		for _, event := range run.normalized(n) {
+			if compaction.EventType(event) == "" {
+				fold.ApplyInput(event)
+			} else {
+				fold.Apply(event)
+			}
+		}
+	}
+	return meaningOf(t, fold)
+}
+
+// The log of such agents is what they said, however their calls were cut and repeated; and all that reads it says what the reducer says of it,
+// whatever was compacted, and when.
+func TestAgentsThatBreakTheProtocol(t *testing.T) {
+	t.Parallel()
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			for seed := *firstSeed; seed < *firstSeed+4; seed++ {
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
+				stream := compactiontest.Stream(seed<<8+uint64(i), kind.options)
+				checkDisorderlyThread(t, random, pool, fmt.Sprint("thread ", seed), disorderlyRuns(random, stream[:min(len(stream), 80)]))
+				if t.Failed() {
+					t.Fatalf("-seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, thread string, all []*disorderlyRun) {
+	t.Helper()
+	ctx := context.Background()
+	store := pgagui.New(pool, nil)
+	runs := map[string]*disorderlyRun{}
+	var logEnd int64
+	check := func(id string) {
+		t.Helper()
+		seq := int64(random.Uint64N(uint64(logEnd))) + 1
+		for _, at := range []pgagui.At{{RunID: id}, {RunID: id, Seq: max(seq, runs[id].seqs[0])}} {
+			restored, err := store.Restore(ctx, thread, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at.Seq == 0 {
+				at.Seq = logEnd
+			}
+			got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+			if difference := differences(got, meaningAt(t, runs, id, at.Seq)); difference != "" {
+				t.Errorf("%s, %s at seq %d: %s", thread, id, at.Seq, difference)
+			}
+		}
+	}
+	for _, run := range all {
+		runs[run.id] = run
+		for run.sent < len(run.events) {
+			logEnd = run.write(t, random, store, thread, logEnd)
+			switch random.IntN(6) {
+			case 0:
+				if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{RunningEvery: 1}); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
+					t.Fatal(err)
+				}
+			case 2:
+				if _, err := pool.Exec(ctx, `call agui.compact_running(1)`); err != nil {
+					t.Fatal(err)
+				}
+			case 3:
+				if _, err := pool.Exec(ctx, `call agui.repack(older_than => '0')`); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				continue
+			}
+			check(run.id)
+		}
+	}
+	for name, options := range map[string]jobs.VerifyOptions{"in Go": {}, "in SQL": {InSQL: true}} {
+		options.Threads = []string{thread}
+		for _, report := range verifyThreads(t, pool, options) {
+			for _, problem := range described(report.Problems) {
+				t.Errorf("%s: %s", name, problem)
+			}
+		}
+	}
+	stored, err := store.Runs(ctx, thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, run := range all {
+		check(run.id)
+		if stored[i].Parent != run.parent || stored[i].LastSeq != run.seqs[len(run.seqs)-1] || stored[i].Status == pgagui.Running {
+			t.Errorf("%s, %s, which follows %q, is stored as %+v", thread, run.id, run.parent, stored[i])
+		}
+		var got []json.RawMessage
+		for event, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: run.id, NoLineage: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, event.Payload)
+		}
+		if !slices.EqualFunc(got, run.events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+			t.Errorf("%s, %s: the log has\n%s\nwant\n%s", thread, run.id, got, run.events)
+		}
+	}
+	var inputs []string
+	for _, run := range all {
+		if run.input != nil {
+			inputs = append(inputs, string(run.input))
+		}
+	}
+	rows := list(t, pool, `select input::text from agui.run_input where thread_key = agui.thread_key('', $1) order by run_no`, thread)
+	if !slices.Equal(rows, inputs) {
+		t.Errorf("%s: the inputs are %q, want %q", thread, rows, inputs)
+	}
+}
+
+// What a writer appends behind the end of a run while that is being compacted is not lost for compaction, and the writer does not wait for it.
+func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, compact := range map[string]func(ctx context.Context, pool *pgxpool.Pool) error{
+		"in Go": func(ctx context.Context, pool *pgxpool.Pool) error {
+			_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 1})
+			return err
+		},
+		"in SQL": func(ctx context.Context, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(ctx, `call agui.compact(1)`)
+			return err
+		},
+	} {
+		for late, options := range map[string][]pgagui.AppendOption{
+			`{"type":"RUN_ERROR","message":"late"}`:                                              nil,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"late"}`:                     {pgagui.AfterSeq(4)},
+			`{"type":"STATE_SNAPSHOT","snapshot":"late"}, {"type":"RUN_STARTED"}`:                {pgagui.AfterSeq(4)},
+			`{"type":"RUN_STARTED"}, {"type":"RUN_ERROR"}, {"type":"RUN_FINISHED"}`:              {pgagui.AfterSeq(4)},
+			`{"type":"RUN_ERROR"}, {"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"late"}`: {pgagui.AfterSeq(4)},
+		} {
+			t.Run(name+" "+late, func(t *testing.T) {
+				t.Parallel()
+				ctx := context.Background()
+				pool := testdb.Pool(t)
+				store := pgagui.New(pool, nil)
+				if _, err := store.Append(ctx, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+					`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"text"}`, `{"type":"RUN_FINISHED"}`)); err != nil {
+					t.Fatal(err)
+				}
+				// The compactor has folded the run, and waits until it may write.
+				blocker, err := pool.Begin(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer blocker.Rollback(ctx)
+				if _, err := blocker.Exec(ctx, `lock table agui.message in share mode`); err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error, 1)
+				go func() { done <- compact(ctx, pool) }()
+				waitForLock(t, pool)
+
+				var events []json.RawMessage
+				if err := json.Unmarshal([]byte("["+late+"]"), &events); err != nil {
+					t.Fatal(err)
+				}
+				timed, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				if _, err := store.Append(timed, "t", "r", events, options...); err != nil {
+					t.Fatalf("append while the run is compacted: %v", err)
+				}
+				if err := blocker.Commit(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				const unmarked = `select count(*)::text from agui.run where n is null and log_bytes is null`
+				if got := list(t, pool, unmarked); got[0] != "1" {
+					t.Error("the run is marked as compacted, although something was appended to it meanwhile")
+				}
+				all := append(rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+					`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"text"}`, `{"type":"RUN_FINISHED"}`), events...)
+				check := func() {
+					t.Helper()
+					if problems := described(verifyThreads(t, pool, jobs.VerifyOptions{})[keyOf(t, pool, "t")].Problems); len(problems) > 0 {
+						t.Error(problems)
+					}
+					restored, err := store.Restore(ctx, "t", pgagui.At{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+					if difference := differences(got, foldInGo(t, all)); difference != "" {
+						t.Error(difference)
+					}
+				}
+				check()
+				if err := compact(ctx, pool); err != nil {
+					t.Fatal(err)
+				}
+				if got := list(t, pool, `select n::text from agui.run where log_bytes is not null`); !slices.Equal(got, []string{fmt.Sprint(len(all))}) {
+					t.Errorf("the next compactor counted %s events, want %d", got, len(all))
+				}
+				check()
+			})
+		}
+	}
+}
+
+// waitForLock waits until somebody waits for a lock in the database of the pool.
+func waitForLock(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		waiting := list(t, pool, `
+			select pid::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		if len(waiting) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits for a lock")
+		}
+	}
+}
+
+func rawEvents(texts ...string) []json.RawMessage {
+	events := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		events[i] = json.RawMessage(text)
+	}
+	return events
+}
+
+// A TanStack agent ends each model answer with RUN_FINISHED and goes on in the same run, and when it resumes it begins with the
+// result of a tool. The log keeps what it said, and all that reads the log follows it.
+func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const thread = "release-checkout-2.4"
+	recording := readRecording(t, filepath.Join("..", "testdata", "recordings", "release-approval.ndjson"))
+	// The result of a tool that comes before RUN_STARTED belongs to the run that it begins.
+	for i := 1; i < len(recording); i++ {
+		before, run := &recording[i-1], &recording[i]
+		if last := len(before.events) - 1; compaction.EventType(before.events[last]) == "TOOL_CALL_RESULT" {
+			run.events = slices.Insert(run.events, 0, before.events[last])
+			before.events = before.events[:last]
+		}
+	}
+	appendRecording(t, store, recording)
+	appendRecording(t, store, recording) // once more, for the answers were lost
+	want := []string{
+		"note: run-1: the run goes on after the RUN_FINISHED at seq 15 that ended it, to seq 25",
+		"note: run-3: the run does not begin with RUN_STARTED",
+		"note: run-5: the run does not begin with RUN_STARTED",
+	}
+	if got := verifyInSQL(t, pool, thread); !slices.Equal(got, want) {
+		t.Errorf("verify says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	client := startOracle(t)
+	for name, compact := range map[string]func() error{
+		"raw log":         func() error { return nil },
+		"compacted in Go": func() error { _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); return err },
+		"rebuilt in SQL":  func() error { _, err := store.RebuildSnapshots(ctx, thread); return err },
+	} {
+		if err := compact(); err != nil {
+			t.Fatal(err)
+		}
+		var lineage []json.RawMessage
+		for _, run := range recording {
+			lineage = append(lineage, run.events...)
+			restored, err := store.Restore(ctx, thread, pgagui.At{RunID: run.runID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
+			if difference := differences(got, client.fold(t, lineage)[0]); difference != "" {
+				t.Errorf("%s: run %s against the client: %s", name, run.runID, difference)
+			}
+		}
+	}
+}
