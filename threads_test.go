@@ -218,7 +218,8 @@ func join(raw []json.RawMessage) []byte {
 	return array
 }
 
-// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages: compaction finds it there.
+// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages:
+// compaction finds it there.
 func TestCompactionFindsTheTitle(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -386,7 +387,8 @@ func TestSetThread(t *testing.T) {
 	}
 }
 
-// Pages have each thread once, in order, whatever their size, also where many threads were active at the same moment.
+// Pages have each thread once, in order, whatever their size, also where many threads were active
+// at the same moment.
 func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -458,7 +460,8 @@ func fillThreads(t testing.TB, pool *pgxpool.Pool, scope string, n int) {
 	}
 }
 
-// A list that is narrowed ends a page after 10,000 threads; the cursor leads on, and the whole search finds everything.
+// A list that is narrowed ends a page after 10,000 threads; the cursor leads on, and the whole
+// search finds everything.
 func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -502,8 +505,9 @@ func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	}
 }
 
-// Threads become active at random while someone pages. No page shows one twice, the pages come to an end, a thread that stays
-// quiet is in one of them, and one that moved is in the list of those active since.
+// Threads become active at random while someone pages. No page shows one twice, the pages come to
+// an end, a thread that stays quiet is in one of them, and one that moved is in the list of those
+// active since.
 func TestPagingBesideWriters(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -585,7 +589,8 @@ func TestPagesOfOneMoment(t *testing.T) {
 	}
 }
 
-// Whatever a compactor holds while it works on a thread, a run of the thread begins and ends meanwhile.
+// Whatever a compactor holds while it works on a thread, a run of the thread begins and ends
+// meanwhile.
 func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -619,7 +624,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		}
 	}
 
-	// And a compactor does not wait for a run that has begun and not been committed: the title can be had next time.
+	// And a compactor does not wait for a run that has begun and not been committed: the title can
+	// be had next time.
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -648,7 +654,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	}
 }
 
-// Set and append in one transaction, in either order and beside others who do the same, wait for each other and do not deadlock.
+// Set and append in one transaction, in either order and beside others who do the same, wait for
+// each other and do not deadlock.
 func TestSetThreadBesideAppends(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)

@@ -421,14 +421,6 @@ func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	const thread = "release-checkout-2.4"
 	recording := readRecording(t, filepath.Join("..", "testdata", "recordings", "release-approval.ndjson"))
-	// The result of a tool that comes before RUN_STARTED belongs to the run that it begins.
-	for i := 1; i < len(recording); i++ {
-		before, run := &recording[i-1], &recording[i]
-		if last := len(before.events) - 1; compaction.EventType(before.events[last]) == "TOOL_CALL_RESULT" {
-			run.events = slices.Insert(run.events, 0, before.events[last])
-			before.events = before.events[:last]
-		}
-	}
 	appendRecording(t, store, recording)
 	appendRecording(t, store, recording) // once more, for the answers were lost
 	want := []string{
@@ -440,25 +432,59 @@ func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
 		t.Errorf("verify says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	client := startOracle(t)
-	for name, compact := range map[string]func() error{
-		"raw log":         func() error { return nil },
-		"compacted in Go": func() error { _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); return err },
-		"rebuilt in SQL":  func() error { _, err := store.RebuildSnapshots(ctx, thread); return err },
+	checkRecording(t, store, recording, client)
+	if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkRecording(t, store, recording, client)
+	if _, err := store.RebuildSnapshots(ctx, thread); err != nil {
+		t.Fatal(err)
+	}
+	checkRecording(t, store, recording, client)
+}
+
+// Histories find what an input beside the events names, where RUN_STARTED would have named it.
+func TestHistoriesReadTheInputBesideTheEvents(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const input = `{"messages":[{"id":"u","role":"user","content":"hi \u0000"},
+		{"id":"a","role":"assistant","content":"","toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},
+		{"id":"v","role":"activity","activityType":"PLAN","content":{"x":1}}]}`
+	result := `{"type":"TOOL_CALL_RESULT","messageId":"r","toolCallId":"c","content":"done"}`
+	for thread, try := range map[string]struct {
+		first []string
+		input string
+	}{
+		"carried":  {[]string{`{"type":"RUN_STARTED","input":` + input + `}`, result}, ""},
+		"beside":   {[]string{`{"type":"RUN_STARTED"}`, result}, input},
+		"no start": {[]string{result, `{"type":"CUSTOM"}`}, input},
 	} {
-		if err := compact(); err != nil {
+		options := []pgagui.AppendOption{pgagui.AfterSeq(0)}
+		if try.input != "" {
+			options = append(options, pgagui.WithInput(json.RawMessage(try.input)))
+		}
+		events := append(try.first, `{"type":"TEXT_MESSAGE_START","messageId":"t"}`, `{"type":"RUN_FINISHED"}`)
+		if _, err := store.Append(ctx, thread, "r", rawEvents(events...), options...); err != nil {
 			t.Fatal(err)
 		}
-		var lineage []json.RawMessage
-		for _, run := range recording {
-			lineage = append(lineage, run.events...)
-			restored, err := store.Restore(ctx, thread, pgagui.At{RunID: run.runID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
-			if difference := differences(got, client.fold(t, lineage)[0]); difference != "" {
-				t.Errorf("%s: run %s against the client: %s", name, run.runID, difference)
-			}
+	}
+	for _, query := range []string{
+		`select concat_ws(' ', seq, type, message_id, run_id, payload) from agui.session_messages($1)`,
+		`select concat_ws(' ', tool_call_id, name, parent_message_id, run_id, first_seq, last_seq, status) from agui.tool_calls($1)`,
+		`select concat_ws(' ', message_id, activity_type, run_id, first_seq, last_seq) from agui.activities($1)`,
+	} {
+		want := list(t, pool, query, "carried")
+		if got := list(t, pool, query, "beside"); len(got) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: beside the events\n%s\nin RUN_STARTED\n%s", query, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		// There the result is event 1, not 2.
+		for i := range want {
+			want[i] = strings.Replace(strings.Replace(want[i], " 1 2 ", " 1 1 ", 1), "2 tool_result", "1 tool_result", 1)
+		}
+		if got := list(t, pool, query, "no start"); !slices.Equal(got, want) {
+			t.Errorf("%s: without RUN_STARTED\n%s\nwant\n%s", query, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }

@@ -3003,10 +3003,12 @@ create type agui.thread_row as (
 );
 
 comment on type agui.thread_row is
-    'A thread in a list: its title (the one that was set, else the beginning of the first user message, else null), agent (null: not set) and '
-    'metadata; whether it is archived; when it was made, and when a run of it last began or ended; the head, its status, and whether it is in '
-    'progress without a sign of life within the lease (null, null and false while there are no runs); the number of runs and of branches; and the '
-    'place of the thread in lists, from which agui.threads goes on.';
+    'A thread in a list: its title (the one that was set, else the beginning of the first user '
+    'message, else null), agent (null: not set) and metadata; whether it is archived; when it was '
+    'made, and when a run of it last began or ended; the head, its status, and whether it is in '
+    'progress without a sign of life within the lease (null, null and false while there are no '
+    'runs); the number of runs and of branches; and the place of the thread in lists, from which '
+    'agui.threads goes on.';
 
 -- sql/api/threads/get_thread.sql
 create or replace function agui.get_thread(thread_id text, scope text default '')
@@ -3026,7 +3028,7 @@ begin
     if not found then
         raise exception using
             errcode = 'UI001',
-            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            message = format('thread "%s" is unknown%s', thread_id, ' in scope "' || nullif(scope, '') || '"'),
             hint = 'Is it in another scope?';
     end if;
     return thread;
@@ -3081,7 +3083,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI001',
-                message = format('%s is unknown%s', subject, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+                message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
                 hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
         end if;
     end if;
@@ -3109,7 +3111,9 @@ begin
     if octet_length(shown.metadata::text) > max_metadata_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: its metadata would take %s bytes, more than the %s that it may take', subject, octet_length(shown.metadata::text), max_metadata_bytes);
+            message = format('%s: its metadata would take %s bytes, more than the %s that it may take',
+                subject, octet_length(shown.metadata::text), max_metadata_bytes),
+            hint = 'Every list carries it: keep what is large elsewhere, and its address here.';
     end if;
 
     select * into thread from agui_internal.show_threads(array[shown], scope);
@@ -3118,12 +3122,14 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and metadata, a JSON object that is merged '
-    'into the one that is kept: member by member, the last write wins, never deep, and null removes a member. A null argument leaves things '
-    'as they are. It is no activity: the thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
-    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
-    'Errors: UI001 unknown thread; UI011 title or agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; '
-    '22023 metadata is no object; and with create_if_missing UI008 no thread id or scope.';
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, '
+    'and metadata, a JSON object that is merged into the one that is kept: member by member, the '
+    'last write wins, never deep, and null removes a member. A null argument leaves things as they '
+    'are. It is no activity: the thread stays at its place. create_if_missing makes a thread that '
+    'has no runs yet. Returns the thread as agui.threads shows it. In a transaction, it keeps '
+    'other writers from the thread until the end. Errors: UI001 unknown thread; UI011 title or '
+    'agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; 22023 metadata is '
+    'no object; and with create_if_missing UI008 no thread id or scope.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
 
@@ -3155,8 +3161,9 @@ create type agui.thread_page_row as (
 );
 
 comment on type agui.thread_page_row is
-    'A page of threads, newest activity first, and the cursor that the next page is asked for with. next_cursor is null where the list ends; '
-    'a page that is short, or empty, is the last one only then.';
+    'A page of threads, newest activity first, and the cursor that the next page is asked for '
+    'with. next_cursor is null where the list ends; a page that is short, or empty, is the last '
+    'one only then.';
 
 -- sql/api/threads/thread_page.sql
 create or replace function agui.thread_page(
@@ -3175,8 +3182,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The index has the order of the list. A plan that sorts all threads of the scope is never the better one for a page, whatever the planner
--- expects of a limit that it does not know; nor is compiling the plan.
+-- The index has the order of the list. The planner does not know the limit of a page: it would
+-- rather sort all threads of the scope, or compile a plan for all of them.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 set jit = off
@@ -3184,7 +3191,8 @@ as $$
 declare
     most_rows   constant int := 1000;
     most_looked constant int := 10000;
-    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others are not.
+    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others
+    -- are not.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
     -- The threads of a scope have keys that begin with its own.
     scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
@@ -3208,7 +3216,8 @@ begin
     if max_rows is null or max_rows not between 1 and most_rows then
         raise exception using
             errcode = 'UI011',
-            message = format('a list of threads: max_rows must be between 1 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            message = format('a list of threads: max_rows must be between 1 and %s, not %s',
+                most_rows, coalesce(max_rows::text, 'null')),
             hint = 'Ask for the threads behind a page with its next_cursor.';
     end if;
     if status not in ('running', 'stale', 'finished', 'failed') then
@@ -3237,7 +3246,9 @@ begin
             (nullif(thread_page.agent, '') is null or (candidate.activity).agent = thread_page.agent)
                 and (
                     nullif(thread_page.title, '') is null
-                    or strpos(lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)) > 0
+                    or strpos(
+                        lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)
+                    ) > 0
                 )
                 and (thread_page.metadata is null or (candidate.activity).metadata @> thread_page.metadata)
                 and (
@@ -3258,7 +3269,8 @@ begin
                     )
                 ) as is_listed
         from (
-            -- The archived ones and the others: each is a range of the index. A condition on the argument alone skips a range.
+            -- The archived ones and the others: each is a range of the index. A condition on the
+            -- argument alone skips a range.
             (
                 select activity, activity.active_at, activity.thread_key
                 from agui.thread_activity as activity
@@ -3302,15 +3314,18 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the place that cursor names, '
-    'the next_cursor of the page before. agent: of that agent. archived: only those that are, or are not (null: both). '
-    'title: with this text in the title, in upper or lower case. since: active then or later. status: whose head is running, stale '
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), '
+    'behind the place that cursor names, the next_cursor of the page before. agent: of that agent. '
+    'archived: only those that are, or are not (null: both). title: with this text in the title, '
+    'in upper or lower case. since: active then or later. status: whose head is running, stale '
     '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
-    'A page reads the threads that it shows, and the runs of each to count branches. With agent, title, status or metadata it looks at '
-    '10,000 threads at most: it may be short or empty, and has a next_cursor all the same where there are more. '
-    'A thread that becomes active moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one moment, read the pages in a '
-    'REPEATABLE READ transaction. Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'A page reads the threads that it shows, and the runs of each to count branches. With agent, '
+    'title, status or metadata it looks at 10,000 threads at most: it may be short or empty, and '
+    'has a next_cursor all the same where there are more. A thread that becomes active moves to '
+    'the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they '
+    'are at one moment, read the pages in a REPEATABLE READ transaction. Errors: UI011 max_rows is '
+    'over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -3341,8 +3356,9 @@ as $$
 $$;
 
 comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. Where a filter may have made '
-    'a page short, only agui.thread_page says whether there are more. Errors: those of agui.thread_page.';
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give '
+    'its cursor. Where a filter may have made a page short, only agui.thread_page says whether '
+    'there are more. Errors: those of agui.thread_page.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -4265,7 +4281,7 @@ select
     run.compacted_log_bytes,
     pg_total_relation_size('agui.batch') as log_disk_bytes,
     pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
-    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run') as tree_disk_bytes,
     pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
         as session_disk_bytes,
     (select count(*) from agui.erasure where allowed_at is null) as erased_threads
@@ -5221,7 +5237,7 @@ create or replace trigger refuse_truncate
     for each statement execute function agui_internal.refuse_log_change();
 
 create or replace trigger refuse_change
-    before update of thread_key, run_no, parent_no, run_id, first_seq or delete on agui.run
+    before update of thread_key, run_no, parent_no, parent_given, run_id, first_seq or delete on agui.run
     for each row execute function agui_internal.refuse_log_change();
 
 create or replace trigger refuse_truncate
@@ -11169,7 +11185,8 @@ return coalesce(
 );
 
 comment on function agui_internal.active_at(agui.thread) is
-    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; without runs, when the thread was made.';
+    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; '
+    'without runs, when the thread was made.';
 
 revoke execute on function agui_internal.active_at(agui.thread) from public;
 
@@ -11210,7 +11227,7 @@ begin
         return;
     end if;
 
-    -- A run that begins or ends wants this row: nobody waits for the other.
+    -- A run that begins or ends changes this row: neither waits for the other.
     update agui.thread_activity as activity
     set derived_title = derived
     where activity.thread_key = (
@@ -11223,8 +11240,9 @@ end
 $$;
 
 comment on function agui_internal.fill_title(uuid) is
-    'Gives a thread without a title that of its first user message, looked for in the first 100 message versions that its snapshots hold. '
-    'For compactors, as the last statement before they commit: appends to the thread wait for what it locks.';
+    'Gives a thread without a title that of its first user message, looked for in the first 100 '
+    'message versions that its snapshots hold. For compactors, as the last statement before they '
+    'commit: appends to the thread wait for what it locks.';
 
 revoke execute on function agui_internal.fill_title(uuid) from public;
 
@@ -11256,7 +11274,8 @@ end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has ended. The caller holds the thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has ended. The caller holds the '
+    'thread''s lock.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
 
@@ -11300,8 +11319,9 @@ end
 $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
-    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, and the input that came beside them. '
-    'Takes the thread''s title from the input while it has none. The caller holds the thread''s lock, and has made its row.';
+    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, '
+    'and the input that came beside them. Takes the thread''s title from the input while it has '
+    'none. The caller holds the thread''s lock, and has made its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;
 
@@ -11322,7 +11342,8 @@ as $$
 $$;
 
 comment on function agui_internal.rebuild_activity(uuid) is
-    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; what agui.set_thread set stays.';
+    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; '
+    'what agui.set_thread set stays.';
 
 revoke execute on function agui_internal.rebuild_activity(uuid) from public;
 
@@ -11336,7 +11357,8 @@ parallel safe
 return ('x' || left(replace(thread_key::text, '-', ''), 16))::bit(64)::bigint;
 
 comment on function agui_internal.scope_key(uuid) is
-    'The first 64 bits of a thread key as a number: the hash of its scope, by which agui.thread_activity is indexed.';
+    'The first 64 bits of a thread key as a number: the hash of its scope, by which '
+    'agui.thread_activity is indexed.';
 
 revoke execute on function agui_internal.scope_key(uuid) from public;
 
@@ -11349,7 +11371,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for each thread, whatever the planner expects.
+    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for
+    -- each thread, whatever the planner expects.
     return query
     select
         thread.thread_id,
@@ -11389,8 +11412,8 @@ end
 $$;
 
 comment on function agui_internal.show_threads(agui.thread_activity[], text) is
-    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; threads of another scope are left out. '
-    'It reads the runs of each, to count branches.';
+    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; '
+    'threads of another scope are left out. It reads the runs of each, to count branches.';
 
 revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;
 
@@ -11404,7 +11427,8 @@ parallel safe
 return lpad(to_hex((extract(epoch from active_at) * 1000000)::bigint), 16, '0') || right(replace(thread_key::text, '-', ''), 16);
 
 comment on function agui_internal.thread_cursor(timestamptz, uuid) is
-    'The place of a thread in a list, as the text that agui.threads takes as cursor: microseconds and half of the key, 32 digits.';
+    'The place of a thread in a list, as the text that agui.threads takes as cursor: microseconds '
+    'and half of the key, 32 digits.';
 
 revoke execute on function agui_internal.thread_cursor(timestamptz, uuid) from public;
 
@@ -11443,8 +11467,9 @@ end
 $$;
 
 comment on function agui_internal.title_of_input(json, json) is
-    'The title that the input of a run gives its thread: that of the first user message in it which has text. The input is that of the '
-    'RUN_STARTED with which events begin, else the one given beside them. Null: there is none.';
+    'The title that the input of a run gives its thread: that of the first user message in it '
+    'which has text. The input is that of the RUN_STARTED with which events begin, else the one '
+    'given beside them. Null: there is none.';
 
 revoke execute on function agui_internal.title_of_input(json, json) from public;
 
@@ -11483,8 +11508,8 @@ end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
-    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what the user says in it, in one line. '
-    'Null where it is not the user''s, or has no text.';
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what '
+    'the user says in it, in one line. Null where it is not the user''s, or has no text.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;
 

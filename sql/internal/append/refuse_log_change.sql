@@ -29,7 +29,7 @@ create or replace trigger refuse_truncate
     for each statement execute function agui_internal.refuse_log_change();
 
 create or replace trigger refuse_change
-    before update of thread_key, run_no, parent_no, run_id, first_seq or delete on agui.run
+    before update of thread_key, run_no, parent_no, parent_given, run_id, first_seq or delete on agui.run
     for each row execute function agui_internal.refuse_log_change();
 
 create or replace trigger refuse_truncate
