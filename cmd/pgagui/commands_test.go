@@ -277,7 +277,9 @@ func TestVerify(t *testing.T) {
 	if err := json.Unmarshal([]byte(result.out), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := jobs.ThreadProblem{Problem: pgagui.Problem{RunID: "r", Problem: "the run is marked as failed, by its log it is finished"}}
+	want := jobs.ThreadProblem{Problem: pgagui.Problem{
+		RunID: "r", Problem: "the run is marked as failed, by its log it is finished", Severity: pgagui.Damage,
+	}}
 	if len(got.Reports) != 1 || got.Reports[0].ThreadID != "other" || got.Reports[0].Runs != 1 || got.Reports[0].Events != 5 || got.Reports[0].Snapshots != 1 ||
 		len(got.Reports[0].Problems) != 1 || got.Reports[0].Problems[0] != want {
 		t.Errorf("JSON: %s", result.out)
@@ -597,7 +599,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)
-	if text := commands.mustFail(exitRefused, "import", file); !strings.Contains(text, "was erased") {
+	if text := commands.mustFail(exitInput, "import", file); !strings.Contains(text, "was erased") {
 		t.Errorf("import of an erased thread: %q", text)
 	}
 	if text := commands.must("allow", "t"); text != "thread t may begin anew\n" {

@@ -33,7 +33,8 @@ const exitCodesText = `pgagui ends with one of these codes:
     0   done
     1   verify found problems
     2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
-    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used; then the message begins with file:line
+    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used or stored; then the message begins with
+        file:line. pgagui import goes on with the next file first
     4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
     5   no database to work on: not reachable, without the schema agui, or with another version of it than this program's
     6   a job stopped at its limit or time budget with work left: run it again
@@ -55,6 +56,8 @@ var (
 	errInterrupted = errors.New("interrupted")
 	// errProblems is the failure of verify, which has printed its findings already.
 	errProblems = errors.New("problems were found")
+	// errBadFiles is the failure of import, which has said what is wrong with each file.
+	errBadFiles = errors.New("not all files were imported")
 	// errWorkLeft is how a job ends that stopped early, which its summary says.
 	errWorkLeft = errors.New("work is left")
 )
@@ -90,10 +93,10 @@ func exitCode(err error) int {
 		return exitWorkLeft
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errBadFiles), errors.As(err, &line), errors.As(err, &file):
+		return exitInput
 	case errors.As(err, &refusal):
 		return exitRefused
-	case errors.As(err, &line), errors.As(err, &file):
-		return exitInput
 	case isUnavailable(err), hasNoSchema(err), isUnfit(err):
 		return exitUnavailable
 	default:
@@ -142,7 +145,7 @@ func describe(err error) string {
 	if errors.As(err, &line) {
 		return oneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
 	}
-	if errors.Is(err, errProblems) || errors.Is(err, errWorkLeft) {
+	if errors.Is(err, errProblems) || errors.Is(err, errWorkLeft) || errors.Is(err, errBadFiles) {
 		return ""
 	}
 	return oneLine("pgagui: " + explain(err))

@@ -32,7 +32,7 @@ begin
         perform agui_internal.lock_thread(key);
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
         select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
-        from agui_internal.next_place(key, append.run_id, append.after_seq) as place
+        from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -169,8 +169,8 @@ begin
                     select
                         item.*,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
-                        as item (key, run_id, events, after_seq, input, parent_run_id, call_no)
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
                     where not is_done[item.call_no]
                 ) as item
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
@@ -179,7 +179,7 @@ begin
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
                 select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
                 from asked
-                cross join lateral agui_internal.next_place(asked.key, asked.run_id, asked.after_seq) as place
+                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
                 where asked.n is not null
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
@@ -347,13 +347,15 @@ parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
     select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
     from agui.checkpoint as checkpoint
     left join agui.checkpoint as parent
         on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+    where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
     order by checkpoint.checkpoint_no;
 end
@@ -486,7 +488,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui.thread_key(scope, thread_id), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
     if erasure.thread_key is null then
         raise exception using
@@ -555,10 +557,12 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = agui.thread_key(lift_erasure.scope, lift_erasure.thread_id) and erasure.allowed_at is null;
+    where erasure.thread_key = key and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -1919,6 +1923,7 @@ create or replace function agui.abandon(
     thread_id text,
     run_id    text,
     reason    text default 'its writer is gone',
+    imported  boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -1927,7 +1932,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);
@@ -1935,16 +1940,17 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'), coalesce(imported, false));
 end
 $$;
 
-comment on function agui.abandon(text, text, text, text) is
+comment on function agui.abandon(text, text, text, boolean, text) is
     'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
     'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
     'Errors: UI001 unknown thread, UI002 unknown run.';
 
-revoke execute on function agui.abandon(text, text, text, text) from public;
+revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
 
 -- sql/api/types/attachment.sql
 create type agui.attachment as (
@@ -2080,10 +2086,19 @@ begin
     end if;
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
-        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        select
+            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
+            asked.run_id, asked.call_no
         from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
     loop
-        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        -- Nothing is said for a thread that another one has the key of: its runs were refused when they began.
+        select asked.* into run
+        from agui.run as asked
+        join agui.thread as thread on thread.thread_key = asked.thread_key
+        where asked.thread_key = item.thread_key
+            and asked.run_id = item.run_id
+            and thread.scope = item.scope
+            and thread.thread_id = item.thread_id;
         if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
             -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
@@ -2156,7 +2171,12 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                when item.after_seq <= 0 then null
+                -- Once for each follower: whoever has seen events was not refused then.
+                when item.after_seq <= 0 then (
+                    select 'UI012'
+                    from agui.thread as thread
+                    where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
+                )
                 when holder.first_seq is null and exists (
                     select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
                 ) then 'UI014'
@@ -3130,7 +3150,7 @@ return encode(
 
 comment on function agui.thread_key(text, text) is
     'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and thread id. '
-    'agui.append checks that two threads never share one.';
+    'A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;
 
@@ -3882,7 +3902,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui.thread_key(scope, thread_id);
+    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;
@@ -4342,15 +4362,21 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as thread (thread_key)
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
             select * from agui.batch where thread_key = key order by first_seq desc limit 1
         ) as batch on true;
 
+        if log_end.is_another_thread then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
         new_events := events;
         new_n := call.n;
 
@@ -4551,10 +4577,7 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        raise exception using
-            errcode = 'UI012',
-            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
     end if;
     return false;
 end
@@ -5087,7 +5110,7 @@ comment on function agui_internal.max_json_depth() is 'How deep arrays and objec
 revoke execute on function agui_internal.max_json_depth() from public;
 
 -- sql/internal/append/next_place.sql
-create or replace function agui_internal.next_place(thread_key uuid, run_id text, after_seq bigint)
+create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
 returns table (run_no int, first_seq bigint, recorded_at timestamptz)
 language sql
 stable
@@ -5096,6 +5119,12 @@ parallel safe
 begin atomic
     select run.run_no, latest.first_seq + latest.n, latest.recorded_at
     from (
+        select thread.scope, thread.thread_id
+        from agui.thread as thread
+        where thread.thread_key = next_place.thread_key
+        limit 1
+    ) as thread
+    cross join lateral (
         select run.run_no
         from agui.run as run
         where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
@@ -5108,15 +5137,19 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where next_place.after_seq is null
-        or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no;
+    where thread.scope = next_place.scope
+        and thread.thread_id = next_place.thread_id
+        and (
+            next_place.after_seq is null
+            or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+        );
 end;
 
-comment on function agui_internal.next_place(uuid, text, bigint) is
+comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
     'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
-    'run, or a call that may be a repeat.';
+    'run, a call that may be a repeat, or a key that stands for another thread.';
 
-revoke execute on function agui_internal.next_place(uuid, text, bigint) from public;
+revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
 
 -- sql/internal/append/plain_event_count.sql
 create or replace function agui_internal.plain_event_count(events json)
@@ -5361,7 +5394,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.checked_thread_key(thread_id, scope);
     found_checkpoint agui.checkpoint;
 begin
     if thread_id is null or namespace is null or scope is null then
@@ -8552,7 +8585,7 @@ comment on function agui_internal.json_text(text) is
 revoke execute on function agui_internal.json_text(text) from public;
 
 -- sql/internal/live/close_run.sql
-create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text)
+create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
 language plpgsql
 volatile
@@ -8590,7 +8623,7 @@ begin
     where batch.thread_key = close_run.thread_key
     order by batch.first_seq desc
     limit 1;
-    stamp := greatest(log_end.recorded_at, clock_timestamp());
+    stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
     insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
     values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
@@ -8604,12 +8637,13 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_run(uuid, int, text) is
+comment on function agui_internal.close_run(uuid, int, text, boolean) is
     'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
+    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
+    'the end is dated as the last event of the log. '
     'The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_run(uuid, int, text) from public;
+revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
 -- sql/internal/live/close_stale_runs.sql
 create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
@@ -9410,7 +9444,11 @@ begin
             errcode = 'UI008',
             message = 'session state needs a thread id and a scope that are not null';
     end if;
-    return case when run_id is null then 0 else (agui_internal.find_run(thread_id, run_id, scope)).run_no end;
+    if run_id is null then
+        perform agui_internal.checked_thread_key(thread_id, scope);
+        return 0;
+    end if;
+    return (agui_internal.find_run(thread_id, run_id, scope)).run_no;
 end
 $$;
 
@@ -11550,6 +11588,36 @@ comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs f
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
+-- sql/internal/tree/checked_thread_key.sql
+create or replace function agui_internal.checked_thread_key(thread_id text, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+begin
+    perform
+    from agui.thread as thread
+    where thread.thread_key = key
+        and (thread.scope <> checked_thread_key.scope or thread.thread_id <> checked_thread_key.thread_id);
+    if found then
+        raise exception using
+            errcode = 'UI012',
+            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
+            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+    end if;
+    return key;
+end
+$$;
+
+comment on function agui_internal.checked_thread_key(text, text) is
+    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+
+revoke execute on function agui_internal.checked_thread_key(text, text) from public;
+
 -- sql/internal/tree/find_run.sql
 create or replace function agui_internal.find_run(thread_id text, run_id text, scope text)
 returns agui.run
@@ -11562,21 +11630,32 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_run agui.run;
 begin
+    -- The key is compared in the same statement: it may stand for another thread.
     if run_id is null then
         select * into found_run
         from agui.run as run
         where run.thread_key = key
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            )
         order by run.run_no desc
         limit 1;
     else
         select * into found_run
         from agui.run as run
-        where run.thread_key = key and run.run_id = find_run.run_id;
+        where run.thread_key = key
+            and run.run_id = find_run.run_id
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            );
     end if;
     if found_run.run_no is not null then
         return found_run;
     end if;
 
+    key := agui_internal.checked_thread_key(thread_id, scope);
     perform from agui.run as run where run.thread_key = key limit 1;
     if not found then
         raise exception using
@@ -11593,7 +11672,7 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run.';
+    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
 
