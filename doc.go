@@ -1,7 +1,7 @@
 // Package pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents stream to their UIs, the git-like
 // tree of runs in it, and snapshots that give a conversation back at once.
 //
-// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any golang-migrate):
+// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any other migration tool):
 //
 //	store := pgagui.New(pool, nil)
 //	seq, err := store.Append(ctx, "thread-1", "run-1", events)

@@ -338,49 +338,6 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	}
 }
 
-func TestMigrateUpAndDown(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	if status := parse[migrationStatus](commands, "migrate", "status"); status.Version != 0 || status.Latest == 0 || status.Dirty {
-		t.Errorf("status of an empty database: %+v", status)
-	}
-	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "installed") {
-		t.Errorf("up: %s", out)
-	}
-	if out := commands.must("migrate", "up"); !strings.Contains(out, "already") {
-		t.Errorf("up again: %s", out)
-	}
-	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
-		t.Errorf("status: %s", out)
-	}
-	importTree(t, commands)
-
-	refused := commands.run("migrate", "down")
-	if refused.code != exitUsage || !strings.Contains(refused.messages, "1 thread with 4 runs") || !strings.Contains(refused.messages, "--yes") {
-		t.Errorf("down without --yes: exit code %d, %s", refused.code, refused.messages)
-	}
-	commands.must("log", "t") // nothing was deleted
-	commands.must("migrate", "down", "--yes")
-	if out := commands.must("migrate", "down", "--yes"); !strings.Contains(out, "not installed") {
-		t.Errorf("down again: %s", out)
-	}
-	if got := parse[migrated](commands, "migrate", "up"); got.From != 0 || got.Version == 0 {
-		t.Errorf("up after down: %+v", got)
-	}
-}
-
-func TestMigrateSQLInstallsTheSchema(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	pool := testdb.Connect(t, commands.databaseURL)
-	for _, arguments := range [][]string{{"migrate", "sql"}, {"migrate", "sql", "--down"}, {"migrate", "sql"}} {
-		if _, err := pool.Exec(t.Context(), commands.must(arguments...)); err != nil {
-			t.Fatalf("%s: %v", arguments, err)
-		}
-	}
-	importTree(t, commands)
-}
-
 func TestFailuresSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	installed, empty := newCommandLine(t), commandLine{t, testdb.Empty(t)}
