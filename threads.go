@@ -16,7 +16,8 @@ import (
 // Thread is a conversation as lists show it.
 type Thread struct {
 	ID string `json:"threadId"`
-	// Title is the one that SetThread set, else the beginning of the first user message; empty: neither is known.
+	// Title is the one that SetThread set, else the beginning of the first user message; empty:
+	// neither is known.
 	Title string `json:"title,omitempty"`
 	Agent string `json:"agent,omitempty"` // empty: not set
 	// Metadata is what an application keeps with the thread, a JSON object.
@@ -25,7 +26,8 @@ type Thread struct {
 	CreatedAt time.Time       `json:"createdAt"`
 	// ActiveAt is when a run of the thread last began or ended.
 	ActiveAt time.Time `json:"activeAt"`
-	// HeadRunID is the head, the run begun last, and Status its status. Both are empty while there are no runs.
+	// HeadRunID is the head, the run begun last, and Status its status. Both are empty while there
+	// are no runs.
 	HeadRunID string `json:"headRunId,omitempty"`
 	Status    Status `json:"status,omitempty"`
 	// Stale says that the head is running, but gave no sign of life within the lease.
@@ -46,7 +48,8 @@ const (
 	WithArchived Archived = "with" // all
 )
 
-// ThreadsOptions says which threads Threads returns. The zero value is the first 50 that are not archived.
+// ThreadsOptions says which threads Threads returns. The zero value is the first 50 that are not
+// archived.
 type ThreadsOptions struct {
 	// Agent narrows the list to threads of this agent; empty: all.
 	Agent string
@@ -72,27 +75,33 @@ type ThreadsOptions struct {
 // ThreadPage is a page of threads, newest activity first.
 type ThreadPage struct {
 	Threads []Thread `json:"threads"`
-	// Cursor is where the next page begins; empty: this is the last one. Only that says so: a page of a list that Agent, Title, Status or
-	// Metadata narrows ends once 10,000 threads were looked at, and may be short, or empty.
+	// Cursor is where the next page begins; empty: this is the last one. Only that says so: a page
+	// of a list that Agent, Title, Status or Metadata narrows ends once 10,000 threads were looked
+	// at, and may be short, or empty.
 	Cursor string `json:"cursor,omitempty"`
 }
 
 // ThreadChanges is what SetThread sets. Nil leaves things as they are.
 type ThreadChanges struct {
-	// Title and Agent are taken away by an empty text. Without a title that was set, lists show the beginning of the first user message.
+	// Title and Agent are taken away by an empty text. Without a title that was set, lists show the
+	// beginning of the first user message.
 	Title, Agent *string
 	Archived     *bool
-	// Metadata is a JSON object that is merged into the one that is kept: member by member, never deep; null removes a member.
+	// Metadata is a JSON object that is merged into the one that is kept: member by member, never
+	// deep; null removes a member.
 	Metadata json.RawMessage
-	// CreateIfMissing makes a thread that has no runs yet. Otherwise an unknown thread is ErrUnknownThread.
+	// CreateIfMissing makes a thread that has no runs yet. Otherwise an unknown thread is
+	// ErrUnknownThread.
 	CreateIfMissing bool
 }
 
 // Threads returns a page of the scope's threads, newest activity first.
 //
-// A thread that becomes active moves to the top. Pages that go on from a cursor show no thread twice, and do not show one that has moved
-// up meanwhile: the first page does, and so does a list with the ActiveAt of the first thread seen as Since. To list all threads as they are at
-// one moment, read the pages in a transaction of the isolation level REPEATABLE READ (WithTx). ThreadIDs yields all of them in any case.
+// A thread that becomes active moves to the top. Pages that go on from a cursor show no thread
+// twice, and do not show one that has moved up meanwhile: the first page does, and so does a list
+// with the ActiveAt of the first thread seen as Since. To list all threads as they are at one
+// moment, read the pages in a transaction of the isolation level REPEATABLE READ (WithTx).
+// ThreadIDs yields all of them in any case.
 //
 // Errors: ErrLimitExceeded, ErrInvalidArgument for a text that is no cursor.
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
@@ -123,16 +132,17 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 			continue // a page without threads
 		}
 		page.Threads = append(page.Threads, threadOf(db.GetThreadRow{
-			ThreadID: row.ThreadID, Title: row.Title, Agent: row.Agent, Metadata: row.Metadata, Archived: row.Archived, CreatedAt: row.CreatedAt,
-			ActiveAt: row.ActiveAt, HeadRunID: row.HeadRunID, Status: row.Status, IsStale: row.IsStale, Runs: row.Runs, Branches: row.Branches,
-			Cursor: row.Cursor,
+			ThreadID: row.ThreadID, Title: row.Title, Agent: row.Agent, Metadata: row.Metadata, Archived: row.Archived,
+			CreatedAt: row.CreatedAt, ActiveAt: row.ActiveAt, HeadRunID: row.HeadRunID, Status: row.Status,
+			IsStale: row.IsStale, Runs: row.Runs, Branches: row.Branches, Cursor: row.Cursor,
 		}))
 	}
 	return page, nil
 }
 
-// ThreadIDs yields the ids of all threads of the scope, archived ones too, in no order that means anything, reading them a page at a time. A
-// thread that is there all the while comes once, whatever becomes active meanwhile. An error ends the iteration.
+// ThreadIDs yields the ids of all threads of the scope, archived ones too, in no order that means
+// anything, reading them a page at a time. A thread that is there all the while comes once,
+// whatever becomes active meanwhile. An error ends the iteration.
 func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 	const page = 1000
 	return func(yield func(string, error) bool) {
@@ -165,15 +175,16 @@ func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
 	return threadOf(row), nil
 }
 
-// SetThread sets what lists show of a thread, and returns the thread. It is no activity: the thread stays at its place. In a transaction it
-// keeps other writers from the thread until the end, as Append does.
+// SetThread sets what lists show of a thread, and returns the thread. It is no activity: the thread
+// stays at its place. In a transaction it keeps other writers from the thread until the end, as
+// Append does.
 //
-// Errors: ErrUnknownThread; ErrLimitExceeded for a title or an agent of more than 1,024 bytes or metadata of more than 64 KB;
-// ErrInvalidArgument for metadata that is no object; ErrThreadErased.
+// Errors: ErrUnknownThread; ErrLimitExceeded for a title or an agent of more than 1,024 bytes or
+// metadata of more than 64 KB; ErrInvalidArgument for metadata that is no object; ErrThreadErased.
 func (s *Store) SetThread(ctx context.Context, threadID string, changes ThreadChanges) (Thread, error) {
 	row, err := s.queries.SetThread(ctx, db.SetThreadParams{
-		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived, Metadata: rawjson.Text(changes.Metadata),
-		CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
+		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived,
+		Metadata: rawjson.Text(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
 	})
 	if err != nil {
 		return Thread{}, refusal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // says is a RUN_STARTED whose input has a message of the user.
@@ -218,7 +219,8 @@ func join(raw []json.RawMessage) []byte {
 	return array
 }
 
-// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages: compaction finds it there.
+// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages:
+// compaction finds it there.
 func TestCompactionFindsTheTitle(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -386,7 +388,8 @@ func TestSetThread(t *testing.T) {
 	}
 }
 
-// Pages have each thread once, in order, whatever their size, also where many threads were active at the same moment.
+// Pages have each thread once, in order, whatever their size, also where many threads were active
+// at the same moment.
 func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -458,7 +461,8 @@ func fillThreads(t testing.TB, pool *pgxpool.Pool, scope string, n int) {
 	}
 }
 
-// A list that is narrowed ends a page after 10,000 threads; the cursor leads on, and the whole search finds everything.
+// A list that is narrowed ends a page after 10,000 threads; the cursor leads on, and the whole
+// search finds everything.
 func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -502,8 +506,9 @@ func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	}
 }
 
-// Threads become active at random while someone pages. No page shows one twice, the pages come to an end, a thread that stays
-// quiet is in one of them, and one that moved is in the list of those active since.
+// Threads become active at random while someone pages. No page shows one twice, the pages come to
+// an end, a thread that stays quiet is in one of them, and one that moved is in the list of those
+// active since.
 func TestPagingBesideWriters(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -585,7 +590,8 @@ func TestPagesOfOneMoment(t *testing.T) {
 	}
 }
 
-// Whatever a compactor holds while it works on a thread, a run of the thread begins and ends meanwhile.
+// Whatever a compactor holds while it works on a thread, a run of the thread begins and ends
+// meanwhile.
 func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -619,7 +625,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		}
 	}
 
-	// And a compactor does not wait for a run that has begun and not been committed: the title can be had next time.
+	// And a compactor does not wait for a run that has begun and not been committed: the title can
+	// be had next time.
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -648,7 +655,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	}
 }
 
-// Set and append in one transaction, in either order and beside others who do the same, wait for each other and do not deadlock.
+// Set and append in one transaction, in either order and beside others who do the same, wait for
+// each other and do not deadlock.
 func TestSetThreadBesideAppends(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -693,4 +701,26 @@ func TestSetThreadBesideAppends(t *testing.T) {
 		t.Errorf("%+v, error %v", thread, err)
 	}
 	mustVerify(t, store, "t")
+}
+
+// Poolers without prepared statements take parameters whose types the server has to guess.
+func TestThreadsWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		pool, err := pgxpool.New(context.Background(), testdb.New(t)+"&default_query_exec_mode="+mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		store := pgagui.New(pool, nil)
+		set := mustSet(t, store, "t", pgagui.ThreadChanges{
+			Title: new("Title"), Agent: new("agent"), Archived: new(true), Metadata: json.RawMessage(`{"a":{"b":"\"'\\"}}`), CreateIfMissing: true,
+		})
+		listed := listThreads(t, store, pgagui.ThreadsOptions{
+			Title: "title", Agent: "agent", Archived: pgagui.OnlyArchived, Since: set.CreatedAt, Metadata: json.RawMessage(`{"a":{"b":"\"'\\"}}`), Limit: 1,
+		})
+		if len(listed) != 1 || !reflect.DeepEqual(listed[0], set) || len(listThreads(t, store, pgagui.ThreadsOptions{})) != 0 {
+			t.Errorf("%s: %+v was set, %+v are listed", mode, set, listed)
+		}
+	}
 }

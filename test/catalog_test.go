@@ -85,6 +85,7 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `select agui.append('live', 'r', '[{"type":"RUN_STARTED"}]')`, true},
 		{"agui_reader", `select * from agui.poll('{live}', '{0}')`, true},
 		{"agui_reader", `select agui.status('live')`, true},
+		{"agui_reader", `select agui.attach('live'), agui.attach('live', shape => 'stream'), agui.attach('live', shape => 'events')`, true},
 		{"agui_reader", `select agui.request_stop('live')`, false},
 		{"agui_reader", `select agui.keep_alive('{live}', '{r}')`, false},
 		{"agui_reader", `call agui.reap()`, false},
@@ -135,6 +136,12 @@ func TestRoles(t *testing.T) {
 		{"agui_reader", `select * from agui.event`, true},
 		{"agui_reader", `select * from agui.branches('t')`, true},
 		{"agui_reader", `select * from agui.verify('t')`, true},
+		{"agui_reader", `select * from agui.threads(title => 'x', status => 'stale'), agui.get_thread('t')`, true},
+		{"agui_reader", `select agui.set_thread('t', title => 'x')`, false},
+		{"agui_reader", `update agui.thread_activity set title = 'x'`, false},
+		{"agui_writer", `select agui.set_thread('t', title => 'x')`, true},
+		{"agui_writer", `select agui.set_thread('made', create_if_missing => true)`, true},
+		{"agui_writer", `delete from agui.thread_activity`, false},
 		{"agui_reader", `select * from agui.stats, agui.lag`, true},
 		{"pg_monitor", `select * from agui.stats, agui.lag`, true},
 		{"pg_monitor", `select * from agui.run`, false},
@@ -174,12 +181,14 @@ func TestReadsWriteNothing(t *testing.T) {
 	for _, read := range []string{
 		`select agui.restore('t')`, `select * from agui.messages('t')`, `select agui.state('t')`, `select agui.interrupts('t')`,
 		`select * from agui.events('t')`, `select * from agui.event`, `select * from agui.lineage('t')`, `select * from agui.runs('t')`,
-		`select * from agui.branches('t')`, `select * from agui.children('t')`, `select agui.head('t')`,
+		`select * from agui.branches('t')`, `select * from agui.threads(title => 'x', archived => null)`, `select agui.get_thread('t')`,
+		`select * from agui.children('t')`, `select agui.head('t')`,
 		`select agui.merge_base('t', 'r', 'r')`, `select * from agui.verify('t')`,
 		`select * from agui.load_session_state('t', 'k', 'r')`, `select * from agui.session_states('t', 'r')`,
 		`select * from agui.session_versions('t', 'k', 'r')`, `select agui.load_session('t', 'r')`, `select agui.load_sessions('{t,t}', '{r,null}')`,
 		`select * from agui.load_checkpoint('t', 'c')`, `select * from agui.checkpoints('t')`, `select * from agui.checkpoint_lineage('t')`,
-		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui_internal.stale_runs()`,
+		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select agui.restore('t', at_time => now())`,
+		`select agui.attach('t')`, `select agui.attach('t', shape => 'stream')`, `select agui.attach('t', shape => 'events')`, `select agui.replay('t')`, `select * from agui_internal.stale_runs()`,
 	} {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

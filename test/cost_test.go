@@ -98,6 +98,8 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	if _, err := pool.Exec(context.Background(), `analyze`); err != nil {
 		t.Fatal(err)
 	}
+	// When the event 3,000 was recorded, in the middle of the log.
+	const middle = `(select recorded_at from agui.batch where thread_key = agui.thread_key('', 't') and first_seq = 2996)`
 	for _, cost := range []struct {
 		statement string
 		table     string
@@ -111,6 +113,24 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 		{`select * from agui.messages('t')`, "batch", 6},
 		{`select * from agui.events('t', after_seq => 6005)`, "batch", 6},
 		{`select * from agui.events('t', 'r3', after_seq => 700)`, "batch", 24},
+		{`select * from agui.events('t', 'r3', lineage => false, after_seq => 700)`, "batch", 24},
+		{`select * from agui.events('t', 'r3', lineage => false, after_seq => 700)`, "run", 2},
+		{`select * from agui.history('t', run_id => 'r29', lineage => false)`, "batch", 60},
+		// A point in time is found in 13 steps among 6,000 events; the fold of half a run reads 21 batches.
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), ` + middle + `)`, "batch", 15},
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), 'infinity')`, "batch", 15},
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), '-infinity')`, "batch", 15},
+		{`select agui.restore('t', at_time => ` + middle + `)`, "batch", 15 + 21 + 2},
+		{`select * from agui.messages('t', at_time => '-infinity')`, "batch", 15},
+		{`select * from agui.history('t', since => ` + middle + `, max_rows => 1)`, "batch", 15 + 60},
+		// The fold, what the run in progress has open, the end of the log twice.
+		{`select agui.attach('t')`, "batch", 6 + 4 + 2},
+		{`select agui.attach('t', 'r29')`, "batch", 5},
+		{`select agui.attach('t', shape => 'events', after_seq => 6005)`, "batch", 6},
+		{`select agui.attach('nobody')`, "batch", 0},
+		{`select agui.attach('nobody')`, "run", 0},
+		{`select * from agui.poll('{t}', '{6005}')`, "batch", 4},
+		{`select agui.abandon('t', 'r30')`, "batch", 6},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "batch", 1},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "run", 2},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]', after_seq => 6015)`, "batch", 1},
@@ -169,6 +189,91 @@ func TestSessionStateCostsWhatLiesBetween(t *testing.T) {
 	} {
 		if rows := rowsRead(t, pool, cost.table, cost.statement); rows > cost.most {
 			t.Errorf("%s reads %d rows of agui.%s, want %d at most", cost.statement, rows, cost.table, cost.most)
+		}
+	}
+}
+
+// A page of threads costs what it shows, wherever it is, however many threads and scopes there are, and whatever the planner knows of them.
+func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	// 12,000 threads in the scope "", one in ten archived, and 300 in each of 40 others; each has 3 runs, on 2 branches.
+	if _, err := pool.Exec(context.Background(), `
+		create temp table made as
+		select agui.thread_key(scope, 'thread-' || n) as key, scope, n, timestamptz '2026-01-01' + n * interval '1 second' as at
+		from (
+			select n, '' as scope from generate_series(1, 12000) as n
+			union all
+			select n, 'scope-' || s from generate_series(1, 300) as n, generate_series(1, 40) as s
+		) as named;
+		insert into agui.thread (thread_key, scope, thread_id) select key, scope, 'thread-' || n from made;
+		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+		select key, run_no, case when run_no > 1 then 1 end, 'r' || run_no, 'finished', run_no, run_no, at, at from made, generate_series(1, 3) as run_no;
+		insert into agui.thread_activity (thread_key, scope_key, active_at, archived, derived_title)
+		select key, agui_internal.scope_key(key), at, n % 10 = 0, 'number ' || n from made`); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []string{"", "analyze"} {
+		if _, err := pool.Exec(context.Background(), known); err != nil {
+			t.Fatal(err)
+		}
+		for _, cost := range []struct {
+			statement string
+			table     string
+			most      int64
+		}{
+			// One more, to know whether there are more.
+			{`select * from agui.threads()`, "thread_activity", 51},
+			{`select * from agui.threads()`, "thread", 50},
+			{`select * from agui.threads()`, "run", 50 * 4},
+			{`select * from agui.threads(archived => true)`, "thread_activity", 51},
+			{`select * from agui.threads(archived => null)`, "thread_activity", 53},
+			{`select * from agui.threads(max_rows => 1)`, "thread_activity", 2},
+			{`select * from agui.threads(since => '2026-01-01 03:19:51')`, "thread_activity", 10},
+			{`select * from agui.threads(scope => 'scope-7')`, "thread_activity", 51},
+			{`select * from agui.threads(scope => 'nobody')`, "thread_activity", 0},
+			{`select * from agui.threads(cursor => agui_internal.thread_cursor('2026-01-01 00:01:00', agui.thread_key('', 'x')))`, "thread_activity", 51},
+			{`select * from agui.threads(cursor => agui_internal.thread_cursor('2026-01-01 00:01:00', agui.thread_key('', 'x')), archived => null)`, "thread_activity", 53},
+			// A search ends with the page, or after 10,000 threads; what it shows is looked up, the rest is not.
+			{`select * from agui.threads(title => 'number 118')`, "thread_activity", 200},
+			{`select * from agui.threads(title => 'nothing')`, "thread_activity", 10001},
+			{`select * from agui.threads(title => 'nothing')`, "run", 0},
+			{`select * from agui.threads(title => 'nothing')`, "thread", 0},
+			{`select * from agui.threads(status => 'failed')`, "run", 10001},
+			{`select * from agui.get_thread('thread-7')`, "thread_activity", 1},
+			{`select agui.set_thread('thread-7', title => 'x')`, "thread_activity", 2},
+		} {
+			for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+				if rows := rowsReadWith(t, pool, setting, cost.table, cost.statement); rows > cost.most {
+					t.Errorf("%s, %s: %s reads %d rows of agui.%s, want %d at most", known, setting, cost.statement, rows, cost.table, cost.most)
+				}
+			}
+		}
+	}
+}
+
+// A run that begins and one that ends look at one row of the list, a token at none; however many threads there are.
+func TestAppendsCostARowOfTheList(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	if _, err := pool.Exec(context.Background(), `
+		select agui.append('t' || n, 'r', '[{"type":"RUN_STARTED","input":{"messages":["Hello"]}}]') from generate_series(1, 50) as n;
+		analyze`); err != nil {
+		t.Fatal(err)
+	}
+	for _, cost := range []struct {
+		statement string
+		most      int64
+	}{
+		{`select agui.append('t7', 'r', '[{"type":"CUSTOM"}]')`, 0},
+		{`select agui.append('t7', 'r', '[{"type":"CUSTOM"},{"type":"CUSTOM"}]', after_seq => 1)`, 0},
+		{`select agui.append('t7', 'r', '[{"type":"RUN_FINISHED"}]')`, 1},
+		{`select agui.append('t7', 's', '[{"type":"RUN_STARTED"}]', parallel => true, parent_run_id => '')`, 1},
+		{`select agui.append('t7', 's', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', parallel => true, parent_run_id => '')`, 1},
+		{`select agui.append('new', 'r', '[{"type":"RUN_STARTED"}]')`, 0},
+	} {
+		if rows := rowsRead(t, pool, "thread_activity", cost.statement); rows > cost.most {
+			t.Errorf("%s reads %d rows of agui.thread_activity, want %d at most", cost.statement, rows, cost.most)
 		}
 	}
 }

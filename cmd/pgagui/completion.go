@@ -36,7 +36,9 @@ func (p *program) offerIDs(command *cobra.Command) {
 	}
 	offer("run", p.completeRun)
 	takesMany, takesFile := strings.Contains(command.Use, "THREAD…"), strings.Contains(command.Use, "FILE")
-	command.ValidArgsFunction = func(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	command.ValidArgsFunction = func(
+		command *cobra.Command, arguments []string, begun string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(arguments) == 0 || takesMany:
 			return p.completeThread(command, arguments, begun)
@@ -47,8 +49,11 @@ func (p *program) offerIDs(command *cobra.Command) {
 	}
 }
 
-// completeThread offers the threads that were active last, with their titles, but for those that are named already.
-func (p *program) completeThread(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeThread offers the threads that were active last, with their titles, but for those that
+// are named already.
+func (p *program) completeThread(
+	command *cobra.Command, arguments []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(command, begun, func(ctx context.Context, store *pgagui.Store) (offers [][2]string, err error) {
 		page, err := store.Threads(ctx, pgagui.ThreadsOptions{Limit: mostCompletions, Archived: pgagui.WithArchived})
 		for _, thread := range page.Threads {
@@ -61,20 +66,24 @@ func (p *program) completeThread(command *cobra.Command, arguments []string, beg
 }
 
 // completeRun offers the runs of the thread that is named, the youngest first.
-func (p *program) completeRun(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (p *program) completeRun(
+	command *cobra.Command, arguments []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return p.complete(command, begun, func(ctx context.Context, store *pgagui.Store) (offers [][2]string, err error) {
 		runs, err := store.Runs(ctx, arguments[0])
 		for _, run := range slices.Backward(runs) {
-			offers = append(offers, [2]string{run.ID, string(run.Status) + ", begun " + run.StartedAt.Local().Format("2006-01-02 15:04:05")})
+			begun := run.StartedAt.Local().Format("2006-01-02 15:04:05")
+			offers = append(offers, [2]string{run.ID, string(run.Status) + ", begun " + begun})
 		}
 		return offers, err
 	})
 }
 
-// complete makes completions of what a look into the database gives: ids, each with what it is. Without a database there are none.
+// complete makes completions of what a look into the database gives: ids, each with what it is.
+// Without a database there are none.
 func (p *program) complete(
 	command *cobra.Command, begun string, look func(context.Context, *pgagui.Store) ([][2]string, error),
 ) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -26,14 +26,16 @@ func (p *program) threadsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "threads",
 		Short: "List the threads of a scope, newest activity first",
-		Long: `Lists the threads of a scope, those first in which a run began or ended last. The title is the one that was set ("pgagui threads set"), else
-the beginning of the first user message; status is that of the head, stale where it is in progress without a sign of life.
+		Long: `Lists the threads of a scope, newest activity first: a run of them began or ended then. The title is
+the one that was set ("pgagui threads set"), else the beginning of the first user message. The
+status is that of the head, stale where it is in progress without a sign of life.
 
-A list has 50 threads unless --limit says otherwise. Where there are more, the way to the next ones is on stderr. A thread that becomes
-active moves to the top, so lists that go on from a --cursor do not show it; --all shows the threads as they are at one moment.
+A list has 50 threads unless --limit says otherwise. Where there are more, the way to the next ones
+is on stderr. A thread that becomes active moves to the top, so lists that go on from a --cursor do
+not show it; --all shows the threads as they are at one moment.
 
-With --json each line is an object with threadId, title, agent, metadata, archived, createdAt, activeAt, headRunId, status, stale, runs,
-branches, and cursor, the place behind which --cursor goes on.`,
+With --json each line is an object with threadId, title, agent, metadata, archived, createdAt,
+activeAt, headRunId, status, stale, runs, branches, and cursor, the place that --cursor goes on from.`,
 		Example: `  pgagui threads --since 24h --status failed
   pgagui threads --title lisbon --all --json | jq -r .threadId`,
 		Args: cobra.NoArgs,
@@ -54,13 +56,18 @@ branches, and cursor, the place behind which --cursor goes on.`,
 	flags.StringVar(&given.archived, "archived", "", "only archived threads; --archived=any: those too")
 	flags.Lookup("archived").NoOptDefVal = "only"
 	flags.StringVar(&options.Title, "title", "", "only threads with this text in their title")
-	flags.StringVar(&given.since, "since", "", "only threads active since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
+	flags.StringVar(&given.since, "since", "",
+		"only threads active since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
 	flags.StringVar(&given.status, "status", "", "only threads whose head is running, stale, finished or failed")
-	flags.StringVar(&given.metadata, "metadata", "", `only threads whose metadata contains this JSON object, as in '{"folder":"trips"}'`)
+	flags.StringVar(&given.metadata, "metadata", "",
+		`only threads whose metadata contains this JSON object, as in '{"folder":"trips"}'`)
 	flags.StringVar(&options.Cursor, "cursor", "", "begin behind this place")
 	flags.IntVar(&options.Limit, "limit", 50, "threads at most, up to 1000")
 	flags.BoolVar(&given.all, "all", false, "all threads, however many")
-	for flag, values := range map[string][]string{"archived": {"only", "any"}, "status": {"running", "stale", "finished", "failed"}} {
+	for flag, values := range map[string][]string{
+		"archived": {"only", "any"},
+		"status":   {"running", "stale", "finished", "failed"},
+	} {
 		if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err)
 		}
@@ -112,7 +119,8 @@ func isJSONObject(text string) bool {
 
 func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) error {
 	var threads []pgagui.Thread
-	// A page of a search may be short, so there may be several also without --all. They are of one moment.
+	// A page of a search may be short, so there may be several also without --all. They are of one
+	// moment.
 	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, pool, moment, func(tx pgx.Tx) error {
 		store := p.store(pool).WithTx(tx)
@@ -180,9 +188,11 @@ func (p *program) threadsSetCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "set THREAD",
 		Short: "Set title, agent and metadata of a thread, or archive it",
-		Long: `Sets what lists show of a thread, and prints the thread. What no flag names stays as it is, and so does the place of the thread in lists.
+		Long: `Sets what lists show of a thread, and prints the thread. What no flag names stays as it is, and so
+does the place of the thread in lists.
 
---metadata takes a JSON object that is merged into the one that is kept, member by member; null removes a member.`,
+--metadata takes a JSON object that is merged into the one that is kept, member by member; null
+removes a member.`,
 		Example: `  pgagui threads set trip-to-lisbon --title "Three days in Lisbon" --metadata '{"folder":"trips"}'
   pgagui threads set trip-to-lisbon --archived`,
 		Args: oneThread,
@@ -203,8 +213,11 @@ func (p *program) threadsSetCommand() *cobra.Command {
 				}
 				changes.Metadata = json.RawMessage(metadata)
 			}
-			if changes.Title == nil && changes.Agent == nil && changes.Archived == nil && changes.Metadata == nil && !changes.CreateIfMissing {
-				return &usageError{problem: "say what to set: --title, --agent, --archived or --metadata", command: command.CommandPath()}
+			nothing := changes.Title == nil && changes.Agent == nil && changes.Archived == nil && changes.Metadata == nil
+			if nothing && !changes.CreateIfMissing {
+				return &usageError{
+					problem: "say what to set: --title, --agent, --archived or --metadata", command: command.CommandPath(),
+				}
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				thread, err := store.SetThread(command.Context(), arguments[0], changes)

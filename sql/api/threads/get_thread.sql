@@ -15,7 +15,7 @@ begin
     if not found then
         raise exception using
             errcode = 'UI001',
-            message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+            message = format('thread "%s" is unknown%s', thread_id, ' in scope "' || nullif(scope, '') || '"'),
             hint = 'Is it in another scope?';
     end if;
     return thread;

@@ -40,7 +40,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI001',
-                message = format('%s is unknown%s', subject, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
+                message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
                 hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
         end if;
     end if;
@@ -68,7 +68,9 @@ begin
     if octet_length(shown.metadata::text) > max_metadata_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: its metadata would take %s bytes, more than the %s that it may take', subject, octet_length(shown.metadata::text), max_metadata_bytes);
+            message = format('%s: its metadata would take %s bytes, more than the %s that it may take',
+                subject, octet_length(shown.metadata::text), max_metadata_bytes),
+            hint = 'Every list carries it: keep what is large elsewhere, and its address here.';
     end if;
 
     select * into thread from agui_internal.show_threads(array[shown], scope);
@@ -77,11 +79,13 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and metadata, a JSON object that is merged '
-    'into the one that is kept: member by member, the last write wins, never deep, and null removes a member. A null argument leaves things '
-    'as they are. It is no activity: the thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
-    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
-    'Errors: UI001 unknown thread; UI011 title or agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; '
-    '22023 metadata is no object; and with create_if_missing UI008 no thread id or scope.';
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, '
+    'and metadata, a JSON object that is merged into the one that is kept: member by member, the '
+    'last write wins, never deep, and null removes a member. A null argument leaves things as they '
+    'are. It is no activity: the thread stays at its place. create_if_missing makes a thread that '
+    'has no runs yet. Returns the thread as agui.threads shows it. In a transaction, it keeps '
+    'other writers from the thread until the end. Errors: UI001 unknown thread; UI011 title or '
+    'agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; 22023 metadata is '
+    'no object; and with create_if_missing UI008 no thread id or scope.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;

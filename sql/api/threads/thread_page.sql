@@ -14,8 +14,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The index has the order of the list. A plan that sorts all threads of the scope is never the better one for a page, whatever the planner
--- expects of a limit that it does not know; nor is compiling the plan.
+-- The index has the order of the list. The planner does not know the limit of a page: it would
+-- rather sort all threads of the scope, or compile a plan for all of them.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 set jit = off
@@ -23,7 +23,8 @@ as $$
 declare
     most_rows   constant int := 1000;
     most_looked constant int := 10000;
-    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others are not.
+    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others
+    -- are not.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
     -- The threads of a scope have keys that begin with its own.
     scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
@@ -47,7 +48,8 @@ begin
     if max_rows is null or max_rows not between 1 and most_rows then
         raise exception using
             errcode = 'UI011',
-            message = format('a list of threads: max_rows must be between 1 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            message = format('a list of threads: max_rows must be between 1 and %s, not %s',
+                most_rows, coalesce(max_rows::text, 'null')),
             hint = 'Ask for the threads behind a page with its next_cursor.';
     end if;
     if status not in ('running', 'stale', 'finished', 'failed') then
@@ -76,7 +78,9 @@ begin
             (nullif(thread_page.agent, '') is null or (candidate.activity).agent = thread_page.agent)
                 and (
                     nullif(thread_page.title, '') is null
-                    or strpos(lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)) > 0
+                    or strpos(
+                        lower(coalesce((candidate.activity).title, (candidate.activity).derived_title)), lower(thread_page.title)
+                    ) > 0
                 )
                 and (thread_page.metadata is null or (candidate.activity).metadata @> thread_page.metadata)
                 and (
@@ -97,7 +101,8 @@ begin
                     )
                 ) as is_listed
         from (
-            -- The archived ones and the others: each is a range of the index. A condition on the argument alone skips a range.
+            -- The archived ones and the others: each is a range of the index. A condition on the
+            -- argument alone skips a range.
             (
                 select activity, activity.active_at, activity.thread_key
                 from agui.thread_activity as activity
@@ -141,14 +146,17 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the place that cursor names, '
-    'the next_cursor of the page before. agent: of that agent. archived: only those that are, or are not (null: both). '
-    'title: with this text in the title, in upper or lower case. since: active then or later. status: whose head is running, stale '
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), '
+    'behind the place that cursor names, the next_cursor of the page before. agent: of that agent. '
+    'archived: only those that are, or are not (null: both). title: with this text in the title, '
+    'in upper or lower case. since: active then or later. status: whose head is running, stale '
     '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
-    'A page reads the threads that it shows, and the runs of each to count branches. With agent, title, status or metadata it looks at '
-    '10,000 threads at most: it may be short or empty, and has a next_cursor all the same where there are more. '
-    'A thread that becomes active moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one moment, read the pages in a '
-    'REPEATABLE READ transaction. Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'A page reads the threads that it shows, and the runs of each to count branches. With agent, '
+    'title, status or metadata it looks at 10,000 threads at most: it may be short or empty, and '
+    'has a next_cursor all the same where there are more. A thread that becomes active moves to '
+    'the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they '
+    'are at one moment, read the pages in a REPEATABLE READ transaction. Errors: UI011 max_rows is '
+    'over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

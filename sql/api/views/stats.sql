@@ -22,7 +22,7 @@ select
     run.compacted_log_bytes,
     pg_total_relation_size('agui.batch') as log_disk_bytes,
     pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
-    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.run') as tree_disk_bytes,
+    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run') as tree_disk_bytes,
     pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
         as session_disk_bytes,
     (select count(*) from agui.erasure where allowed_at is null) as erased_threads

@@ -34,7 +34,7 @@ begin
         return;
     end if;
 
-    -- A run that begins or ends wants this row: nobody waits for the other.
+    -- A run that begins or ends changes this row: neither waits for the other.
     update agui.thread_activity as activity
     set derived_title = derived
     where activity.thread_key = (
@@ -47,7 +47,8 @@ end
 $$;
 
 comment on function agui_internal.fill_title(uuid) is
-    'Gives a thread without a title that of its first user message, looked for in the first 100 message versions that its snapshots hold. '
-    'For compactors, as the last statement before they commit: appends to the thread wait for what it locks.';
+    'Gives a thread without a title that of its first user message, looked for in the first 100 '
+    'message versions that its snapshots hold. For compactors, as the last statement before they '
+    'commit: appends to the thread wait for what it locks.';
 
 revoke execute on function agui_internal.fill_title(uuid) from public;

@@ -12,6 +12,7 @@ end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has ended. The caller holds the thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has ended. The caller holds the '
+    'thread''s lock.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;

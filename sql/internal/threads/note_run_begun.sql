@@ -37,7 +37,8 @@ end
 $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
-    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, and the input that came beside them. '
-    'Takes the thread''s title from the input while it has none. The caller holds the thread''s lock, and has made its row.';
+    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, '
+    'and the input that came beside them. Takes the thread''s title from the input while it has '
+    'none. The caller holds the thread''s lock, and has made its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;

@@ -6,7 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for each thread, whatever the planner expects.
+    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for
+    -- each thread, whatever the planner expects.
     return query
     select
         thread.thread_id,
@@ -46,7 +47,7 @@ end
 $$;
 
 comment on function agui_internal.show_threads(agui.thread_activity[], text) is
-    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; threads of another scope are left out. '
-    'It reads the runs of each, to count branches.';
+    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; '
+    'threads of another scope are left out. It reads the runs of each, to count branches.';
 
 revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;

@@ -32,7 +32,8 @@ end
 $$;
 
 comment on function agui_internal.title_of_input(json, json) is
-    'The title that the input of a run gives its thread: that of the first user message in it which has text. The input is that of the '
-    'RUN_STARTED with which events begin, else the one given beside them. Null: there is none.';
+    'The title that the input of a run gives its thread: that of the first user message in it '
+    'which has text. The input is that of the RUN_STARTED with which events begin, else the one '
+    'given beside them. Null: there is none.';
 
 revoke execute on function agui_internal.title_of_input(json, json) from public;

@@ -32,7 +32,7 @@ end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
-    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what the user says in it, in one line. '
-    'Null where it is not the user''s, or has no text.';
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what '
+    'the user says in it, in one line. Null where it is not the user''s, or has no text.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;
