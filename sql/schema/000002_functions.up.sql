@@ -4441,7 +4441,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;
@@ -5178,10 +5180,11 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
+-- in any case, as a rule.
 return case
     when agui_internal.is_single_token_event(events) then 1
-    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+    when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
@@ -12839,7 +12842,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''3b9641d2d19d8ef36e0e2694699e28cf7122b522ce085b1718f79ec54bad0bb4'', ''{
+as 'select 2, ''061882c66885930d028c2e337cf18de72a38b591f63b388ba040b8f1312cf593'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
