@@ -3019,12 +3019,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key    constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     thread agui.thread_row;
 begin
     select shown.* into thread
     from agui.thread_activity as activity
     cross join agui_internal.show_threads(array[activity], scope) as shown
-    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    where activity.thread_key = key;
     if not found then
         raise exception using
             errcode = 'UI001',
@@ -3059,7 +3060,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui.thread_key(scope, thread_id);
+    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin
