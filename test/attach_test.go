@@ -3,12 +3,16 @@ package test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
@@ -45,9 +49,6 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				}
 				past := run("past", stream[:border])
 				live := run("live", stream[border:])
-				if hasMessageTwice(foldInGo(t, past)) {
-					continue // what comes changes both, but a list of messages cannot say that they are one
-				}
 				thread := fmt.Sprint("thread ", n)
 				mustAppend(t, store, thread, "past", past)
 
@@ -103,19 +104,274 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 	}
 }
 
-func hasMessageTwice(m meaning) bool {
-	seen := map[string]bool{}
-	for _, message := range m.Messages {
-		var fields struct {
-			ID string `json:"id"`
-		}
-		_ = json.Unmarshal(message, &fields) // messages without an id are never changed
-		if fields.ID != "" && seen[fields.ID] {
-			return true
-		}
-		seen[fields.ID] = true
+// Attached at any event of the log, in any shape and in one call of SQL, the history and what agui.poll brings behind its position mean what the
+// whole log means: what was open at the cut has stayed open.
+func TestAttachedInSQLAtAnyEvent(t *testing.T) {
+	t.Parallel()
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			var client *oracle
+			if kind.clientReads {
+				client = startOracle(t, "--verify")
+			}
+			verified := 0
+			for n := range max(8, *streamCount/len(kindsOfStreams)/50) {
+				seed := *firstSeed + uint64(n)
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
+				thread := fmt.Sprint("thread ", n)
+				log := appendRunByRun(t, store, thread, random, compactiontest.Stream(seed<<8+uint64(i), kind.options))
+				whole := foldInGo(t, log)
+				attached := [][]json.RawMessage{log}
+				var told []string
+				for _, shape := range []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape, pgagui.EventsShape} {
+					cut := 1 + random.Int64N(int64(len(log)))
+					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: cut}, Shape: shape})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if answer.Position.Seq != cut || answer.Position.RecordedAt.IsZero() {
+						t.Fatalf("attached at %d: %+v", cut, answer.Position)
+					}
+					events := append(answer.Events, polled(t, pool, thread, answer.Position)...)
+					told = append(told, fmt.Sprintf("seed %d, shape %s, attached at event %d of %d", seed, shape, cut, len(log)))
+					attached = append(attached, events)
+					if difference := differences(foldInGo(t, events), whole); difference != "" {
+						t.Fatalf("%s: %s\nthe log:\n%s\nattached:\n%s", told[len(told)-1], difference, lines(log), lines(events))
+					}
+				}
+				if strings.HasPrefix(kind.name, "valid") {
+					// A client that has seen a part of it has each message once, too.
+					cut := 1 + random.Int64N(int64(len(log)))
+					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: cut}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					seen := log[:random.Int64N(cut+1)]
+					got := foldInGo(t, slices.Concat(seen, answer.Events, log[cut:]))
+					// What a list of messages brings that is new comes last, a tool's result too.
+					sort.Slice(got.Messages, func(i, j int) bool { return canonical(got.Messages[i]) < canonical(got.Messages[j]) })
+					want := whole
+					want.Messages = slices.Clone(want.Messages)
+					sort.Slice(want.Messages, func(i, j int) bool { return canonical(want.Messages[i]) < canonical(want.Messages[j]) })
+					if difference := differences(got, want); difference != "" {
+						t.Fatalf("seed %d, attached at event %d of %d with %d seen: %s\n%s", seed, cut, len(log), len(seen), difference, lines(log))
+					}
+				}
+				if client == nil {
+					continue
+				}
+				answers := client.fold(t, attached...)
+				for n, got := range answers[1:] {
+					problem := ""
+					switch want := answers[0]; {
+					case want.Error != "":
+					case got.Error != "":
+						problem = "the client refuses it: " + got.Error
+					case want.Verified && !got.Verified:
+						problem = "the client's verifier refuses it: " + got.VerifyError
+					case want.Verified:
+						verified++
+						fallthrough
+					default:
+						problem = differences(got, want)
+					}
+					if problem != "" {
+						t.Fatalf("%s: %s\nthe log:\n%s\nattached:\n%s", told[n], problem, lines(log), lines(attached[1+n]))
+					}
+				}
+			}
+			if strings.HasPrefix(kind.name, "valid") && client != nil && verified == 0 {
+				t.Error("the client's verifier accepted no stream")
+			}
+		})
 	}
-	return false
+}
+
+// The history and its position are of one moment, while a writer goes on.
+func TestAttachingIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	mustAppend(t, store, "t", "r", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"TEXT_MESSAGE_START","messageId":"m"}`)})
+	stop := make(chan struct{})
+	var writer errgroup.Group
+	writer.Go(func() error {
+		for {
+			select {
+			case <-stop:
+				return nil
+			default:
+			}
+			piece := json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}`)
+			if _, err := store.Append(t.Context(), "t", "r", []json.RawMessage{piece, piece}); err != nil {
+				return err
+			}
+		}
+	})
+	for seen := int64(0); seen < 300; {
+		for _, shape := range []compaction.Shape{pgagui.EventsShape, compaction.SnapshotShape, compaction.StreamShape} {
+			answer, err := store.Attach(t.Context(), "t", pgagui.AttachOptions{Shape: shape})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := 0
+			for _, message := range foldInGo(t, answer.Events).Messages {
+				text += strings.Count(string(message), "x")
+			}
+			if int64(text) != answer.Position.Seq-2 {
+				t.Errorf("%s: %d pieces at seq %d", shape, text, answer.Position.Seq)
+			}
+			seen = answer.Position.Seq
+		}
+	}
+	close(stop)
+	if err := writer.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAttachingToWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	ctx := t.Context()
+	// A client connects to a thread before its first run: that is no error, and what comes is behind the position.
+	answer, err := store.Attach(ctx, "t", pgagui.AttachOptions{})
+	if err != nil || answer.RunID != "" || answer.Status != "" || len(answer.Running) > 0 || len(answer.Events) > 0 ||
+		answer.Position.Seq != 0 || !answer.Position.RecordedAt.IsZero() {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	forkedThread(t, store)
+	if events := polled(t, pool, "t", answer.Position); len(events) != 9 {
+		t.Errorf("%d events came", len(events))
+	}
+	for _, refused := range []struct {
+		thread  string
+		options pgagui.AttachOptions
+		want    error
+	}{
+		{"u", pgagui.AttachOptions{At: pgagui.At{RunID: "r1"}}, pgagui.ErrUnknownThread},
+		{"t", pgagui.AttachOptions{At: pgagui.At{RunID: "r9"}}, pgagui.ErrUnknownRun},
+		{"t", pgagui.AttachOptions{Shape: "small"}, pgagui.ErrUnknownShape},
+		{"t", pgagui.AttachOptions{AfterSeq: 3}, pgagui.ErrUnknownShape},
+		{"t", pgagui.AttachOptions{AfterSeq: 10, Shape: pgagui.EventsShape}, pgagui.ErrLogRewound},
+		{"u", pgagui.AttachOptions{AfterSeq: 1, Shape: pgagui.EventsShape}, pgagui.ErrUnknownThread},
+	} {
+		if _, err := store.Attach(ctx, refused.thread, refused.options); !errors.Is(err, refused.want) {
+			t.Errorf("thread %s, %+v: %v, want %v", refused.thread, refused.options, err, refused.want)
+		}
+	}
+}
+
+// Where a history ends, and which events it has.
+func TestAttachingAtARunAndAtAPoint(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	forkedThread(t, store)
+	mustAppend(t, store, "t", "r4", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)})
+	for _, test := range []struct {
+		options  pgagui.AttachOptions
+		runID    string
+		status   pgagui.Status
+		position int64
+		seqs     []int64
+	}{
+		{pgagui.AttachOptions{}, "r4", pgagui.Running, 10, []int64{1, 2, 3, 7, 8, 9, 10}},
+		{pgagui.AttachOptions{At: pgagui.At{RunID: "r2"}}, "r2", pgagui.Finished, 10, []int64{1, 2, 3, 4, 5, 6}},
+		{pgagui.AttachOptions{AfterSeq: 8}, "r4", pgagui.Running, 10, []int64{9, 10}},
+		{pgagui.AttachOptions{AfterSeq: 10}, "r4", pgagui.Running, 10, nil},
+		{pgagui.AttachOptions{At: pgagui.At{Seq: 8}}, "r4", pgagui.Running, 8, []int64{1, 2, 3, 7, 8}},
+		{pgagui.AttachOptions{At: pgagui.At{Seq: 5}}, "r4", pgagui.Running, 5, []int64{1, 2, 3}},
+		{pgagui.AttachOptions{At: pgagui.At{Seq: 8}, AfterSeq: 2}, "r4", pgagui.Running, 8, []int64{3, 7, 8}},
+		{pgagui.AttachOptions{At: pgagui.At{Seq: 4}, AfterSeq: 9}, "r4", pgagui.Running, 9, nil},
+		{pgagui.AttachOptions{At: pgagui.At{Time: time.Now().Add(-time.Hour)}}, "r4", pgagui.Running, 0, nil},
+		{pgagui.AttachOptions{At: pgagui.At{Time: time.Now().Add(time.Hour), Seq: 1000}}, "r4", pgagui.Running, 10, []int64{1, 2, 3, 7, 8, 9, 10}},
+	} {
+		test.options.Shape = pgagui.EventsShape
+		answer, err := store.Attach(t.Context(), "t", test.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, event := range eventsOf(t, pool, "t") {
+			if slices.Contains(test.seqs, event.Seq) {
+				want = append(want, string(event.Payload))
+			}
+			if event.Seq == answer.Position.Seq && !event.RecordedAt.Equal(answer.Position.RecordedAt) {
+				t.Errorf("%+v: recorded at %s, not %s", test.options, answer.Position.RecordedAt, event.RecordedAt)
+			}
+		}
+		if answer.RunID != test.runID || answer.Status != test.status || answer.Position.Seq != test.position || !slices.Equal(answer.Running, []string{"r4"}) ||
+			string(lines(answer.Events)) != strings.Join(want, "\n") {
+			t.Errorf("%+v: %+v\n%s", test.options, answer, lines(answer.Events))
+		}
+	}
+}
+
+// appendRunByRun appends a stream with its own runs, as far as agui.append takes them, in batches of any size, and returns what it has appended.
+func appendRunByRun(t *testing.T, store *pgagui.Store, thread string, random *rand.Rand, stream []json.RawMessage) (log []json.RawMessage) {
+	t.Helper()
+	isUsed := map[string]bool{"": true}
+	for n := 0; len(stream) > 0; n++ {
+		var events []json.RawMessage
+		var started, ended json.RawMessage
+		rest := stream
+		for ; len(rest) > 0; rest = rest[1:] {
+			switch eventType := compaction.EventType(rest[0]); {
+			case eventType == "RUN_STARTED" && (started != nil || len(events) > 0):
+			case eventType == "RUN_STARTED":
+				started = rest[0]
+				continue
+			case eventType == "RUN_FINISHED" || eventType == "RUN_ERROR":
+				ended = rest[0]
+				continue
+			default:
+				if eventType != "" {
+					events = append(events, rest[0])
+				}
+				continue
+			}
+			break
+		}
+		stream = rest
+		var names struct{ RunID, ParentRunID any }
+		_ = json.Unmarshal(started, &names)
+		runID, _ := names.RunID.(string)
+		if isUsed[runID] || names.ParentRunID != nil || strings.Contains(string(started), `\u`) {
+			runID = fmt.Sprint("run number ", n)
+			started = fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":"t","runId":%q}`, runID)
+		}
+		isUsed[runID] = true
+		if ended == nil {
+			ended = fmt.Appendf(nil, `{"type":"RUN_FINISHED","threadId":"t","runId":%q}`, runID)
+		}
+		events = append(append([]json.RawMessage{started}, events...), ended)
+		log = append(log, events...)
+		for len(events) > 0 {
+			size := min(1+random.IntN(10), len(events))
+			mustAppend(t, store, thread, runID, events[:size])
+			events = events[size:]
+		}
+	}
+	return log
+}
+
+// polled are the events behind a position.
+func polled(t *testing.T, pool *pgxpool.Pool, thread string, after pgagui.Position) (events []json.RawMessage) {
+	t.Helper()
+	var list []string
+	if err := pool.QueryRow(t.Context(), `
+		select coalesce(array_agg(event.payload::text order by poll.first_seq, event.position), '{}')
+		from agui.poll(array[$1], array[$2::bigint], array[$3::timestamptz], max_batches => 100000) as poll
+		cross join json_array_elements(poll.events) with ordinality as event (payload, position)
+		where poll.problem is null`, thread, after.Seq, after.RecordedAt).Scan(&list); err != nil {
+		t.Fatal(err)
+	}
+	return toMessages(list)
 }
 
 // run gives events a beginning and an end.

@@ -85,6 +85,7 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `select agui.append('live', 'r', '[{"type":"RUN_STARTED"}]')`, true},
 		{"agui_reader", `select * from agui.poll('{live}', '{0}')`, true},
 		{"agui_reader", `select agui.status('live')`, true},
+		{"agui_reader", `select agui.attach('live'), agui.attach('live', shape => 'stream'), agui.attach('live', shape => 'events')`, true},
 		{"agui_reader", `select agui.request_stop('live')`, false},
 		{"agui_reader", `select agui.keep_alive('{live}', '{r}')`, false},
 		{"agui_reader", `call agui.reap()`, false},
@@ -186,7 +187,8 @@ func TestReadsWriteNothing(t *testing.T) {
 		`select * from agui.load_session_state('t', 'k', 'r')`, `select * from agui.session_states('t', 'r')`,
 		`select * from agui.session_versions('t', 'k', 'r')`, `select agui.load_session('t', 'r')`, `select agui.load_sessions('{t,t}', '{r,null}')`,
 		`select * from agui.load_checkpoint('t', 'c')`, `select * from agui.checkpoints('t')`, `select * from agui.checkpoint_lineage('t')`,
-		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select * from agui_internal.stale_runs()`,
+		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select agui.restore('t', at_time => now())`,
+		`select agui.attach('t')`, `select agui.attach('t', shape => 'stream')`, `select agui.attach('t', shape => 'events')`, `select agui.replay('t')`, `select * from agui_internal.stale_runs()`,
 	} {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

@@ -98,6 +98,8 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	if _, err := pool.Exec(context.Background(), `analyze`); err != nil {
 		t.Fatal(err)
 	}
+	// When the event 3,000 was recorded, in the middle of the log.
+	const middle = `(select recorded_at from agui.batch where thread_key = agui.thread_key('', 't') and first_seq = 2996)`
 	for _, cost := range []struct {
 		statement string
 		table     string
@@ -111,6 +113,24 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 		{`select * from agui.messages('t')`, "batch", 6},
 		{`select * from agui.events('t', after_seq => 6005)`, "batch", 6},
 		{`select * from agui.events('t', 'r3', after_seq => 700)`, "batch", 24},
+		{`select * from agui.events('t', 'r3', lineage => false, after_seq => 700)`, "batch", 24},
+		{`select * from agui.events('t', 'r3', lineage => false, after_seq => 700)`, "run", 2},
+		{`select * from agui.history('t', run_id => 'r29', lineage => false)`, "batch", 60},
+		// A point in time is found in 13 steps among 6,000 events; the fold of half a run reads 21 batches.
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), ` + middle + `)`, "batch", 15},
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), 'infinity')`, "batch", 15},
+		{`select agui_internal.last_seq_by(agui.thread_key('', 't'), '-infinity')`, "batch", 15},
+		{`select agui.restore('t', at_time => ` + middle + `)`, "batch", 15 + 21 + 2},
+		{`select * from agui.messages('t', at_time => '-infinity')`, "batch", 15},
+		{`select * from agui.history('t', since => ` + middle + `, max_rows => 1)`, "batch", 15 + 60},
+		// The fold, what the run in progress has open, the end of the log twice.
+		{`select agui.attach('t')`, "batch", 6 + 4 + 2},
+		{`select agui.attach('t', 'r29')`, "batch", 5},
+		{`select agui.attach('t', shape => 'events', after_seq => 6005)`, "batch", 6},
+		{`select agui.attach('nobody')`, "batch", 0},
+		{`select agui.attach('nobody')`, "run", 0},
+		{`select * from agui.poll('{t}', '{6005}')`, "batch", 4},
+		{`select agui.abandon('t', 'r30')`, "batch", 6},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "batch", 1},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "run", 2},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]', after_seq => 6015)`, "batch", 1},

@@ -227,8 +227,18 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 				at.Seq = logEnd
 			}
 			got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
-			if difference := differences(got, meaningAt(t, runs, id, at.Seq)); difference != "" {
+			want := meaningAt(t, runs, id, at.Seq)
+			if difference := differences(got, want); difference != "" {
 				t.Errorf("%s, %s at seq %d: %s", thread, id, at.Seq, difference)
+			}
+			for _, shape := range []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape} {
+				attached, err := store.Attach(ctx, thread, pgagui.AttachOptions{At: at, Shape: shape})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if difference := differences(foldInGo(t, attached.Events), want); difference != "" {
+					t.Errorf("%s, %s attached to at seq %d in shape %s: %s\n%s", thread, id, at.Seq, shape, difference, lines(attached.Events))
+				}
 			}
 		}
 	}

@@ -3,8 +3,15 @@ package test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -57,4 +64,108 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is read at a point in time is what is read at the last event that had been recorded by then, in all ways to read, on every branch, and
+// also once a repack has joined the batches.
+func TestTimeTravelByTime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	// Two branches. The batches came a second apart from one another, but every third one at the time of the one before.
+	random := rand.New(rand.NewPCG(*firstSeed, 1))
+	var all []json.RawMessage
+	for seed := range uint64(4) {
+		all = append(all, compactiontest.Stream(seed, kindsOfStreams[0].options)...)
+	}
+	log := appendRunByRun(t, store, "t", random, all)
+	branch := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","runId":"branch","parentRunId":"` + firstRun(t, store, "t") + `"}`)}
+	for n := range 9 {
+		branch = append(branch, fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"of the branch","role":"assistant","delta":"%d"}`, n))
+	}
+	for _, event := range append(branch, json.RawMessage(`{"type":"RUN_FINISHED"}`)) {
+		mustAppend(t, store, "t", "branch", []json.RawMessage{event})
+	}
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		_, allowed := tx.Exec(ctx, `select agui_internal.allow_log_change(true)`)
+		_, err := tx.Exec(ctx, `
+			update agui.batch set recorded_at = '2026-11-01 10:00+00'::timestamptz + (place.n - place.n / 3) * interval '1 second'
+			from (select first_seq, row_number() over (order by first_seq) as n from agui.batch) as place
+			where batch.first_seq = place.first_seq`)
+		return errors.Join(allowed, err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	reads := []string{
+		"agui.restore(%s)", "agui.state(%s)", "agui.interrupts(%s)", "agui.attach(%s)", "(select json_agg(row) from agui.messages(%s) as row)",
+		"(select json_agg(row) from agui.tool_calls(%s) as row)", "(select json_agg(row) from agui.activities(%s) as row)",
+		"(select json_agg(row) from agui.session_messages(%s) as row)", "(select json_agg(row) from agui.replay(%s) as row)",
+	}
+	for _, when := range []string{"as appended", "repacked"} {
+		events := eventsOf(t, pool, "t")
+		if len(events) != len(log)+11 {
+			t.Fatalf("%d events", len(events))
+		}
+		first, last := events[0].RecordedAt, events[len(events)-1].RecordedAt
+		points := []time.Time{first.Add(-time.Microsecond), first, last, last.Add(time.Hour)}
+		for range 6 {
+			point := events[random.IntN(len(events))].RecordedAt
+			points = append(points, point, point.Add([]time.Duration{-time.Microsecond, time.Microsecond}[random.IntN(2)]))
+		}
+		for _, point := range points {
+			last := 0
+			for _, event := range events {
+				if !event.RecordedAt.After(point) {
+					last = int(event.Seq)
+				}
+			}
+			for _, run := range []string{"null", "'" + firstRun(t, store, "t") + "'"} {
+				for _, read := range reads {
+					var agree bool
+					bySeq := fmt.Sprintf(read, fmt.Sprintf("'t', %s, at_seq => %d", run, last))
+					byTime := fmt.Sprintf(read, fmt.Sprintf("'t', %s, at_time => $1", run))
+					if err := pool.QueryRow(ctx, "select "+bySeq+"::text is not distinct from "+byTime+"::text", point).Scan(&agree); err != nil {
+						t.Fatal(err)
+					}
+					if !agree {
+						t.Errorf("%s: %s is not %s, at %s", when, byTime, bySeq, point)
+					}
+				}
+			}
+			// Of both the earlier counts.
+			var agree bool
+			if err := pool.QueryRow(ctx, `
+				select agui.restore('t', at_seq => $2 - 3, at_time => $1)::text = agui.restore('t', at_seq => $2 - 3)::text
+					and agui.restore('t', at_seq => $2 + 3, at_time => $1)::text = agui.restore('t', at_seq => $2)::text`, point, last).Scan(&agree); err != nil || !agree {
+				t.Errorf("%s: seq and time together, at %s: %v", when, point, err)
+			}
+			restored, err := store.Restore(ctx, "t", pgagui.At{Time: point})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := store.Restore(ctx, "t", pgagui.At{Seq: int64(max(1, last))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last > 0 && string(restored.Document) != string(want.Document) || last == 0 && (restored.Seq != 0 || len(restored.Messages) > 0 || string(restored.State) != "{}") {
+				t.Errorf("%s: Restore at %s: %s", when, point, restored.Document)
+			}
+		}
+		if _, err := pool.Exec(ctx, `call agui.repack(older_than => '0')`); err != nil {
+			t.Fatal(err)
+		}
+		if joined := integers(t, pool, `select count(*)::int from agui.batch where earlier_us is not null`); joined == "{0}" {
+			t.Fatal("no batch was joined")
+		}
+	}
+}
+
+func firstRun(t *testing.T, store *pgagui.Store, thread string) string {
+	t.Helper()
+	runs, err := store.Runs(t.Context(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs[0].ID
 }

@@ -68,7 +68,7 @@ func seqOrTime(flag, text string, now time.Time) (seq int64, point time.Time, er
 	point, err = pointInTime(flag, text, now)
 	if err != nil || text == "" {
 		return 0, point, fmt.Errorf("%s %s: give the seq of an event, as in 17, how long ago, as in 2h, or a time, as in %s",
-			flag, strconv.Quote(text), now.Format("2006-01-02T15:04"))
+			flag, text, now.Format("2006-01-02T15:04"))
 	}
 	return 0, point, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -108,6 +109,10 @@ func TestRestoreAtAnyPoint(t *testing.T) {
 		{nil, "r4", 13, 1, `{}`},
 		{[]string{"--run", "r3"}, "r3", 11, 2, `{"a":2}`},
 		{[]string{"--run", "r3", "--at", "4"}, "r3", 4, 1, `{"a":1}`},
+		{[]string{"--at", "0s"}, "r4", 13, 1, `{}`},
+		{[]string{"--run", "r3", "--at", time.Now().Add(time.Hour).Format("2006-01-02T15:04")}, "r3", 11, 2, `{"a":2}`},
+		{[]string{"--at", "1h"}, "r4", 0, 0, `{}`},
+		{[]string{"--at", "2020-01-01T00:00:00+02:00"}, "r4", 0, 0, `{}`},
 	}
 	for range 2 {
 		for _, test := range tests {
@@ -118,9 +123,44 @@ func TestRestoreAtAnyPoint(t *testing.T) {
 		}
 		commands.must("compact") // once more, from snapshots
 	}
-	if message := commands.mustFail(exitUsage, "restore", "t", "--at", "0"); !strings.Contains(message, "--at") {
-		t.Errorf("message: %s", message)
+	for _, at := range []string{"0", "-1", "", "yesterday", "2026-13-01T00:00", "-2h"} {
+		for _, command := range []string{"restore", "show"} {
+			if message := commands.mustFail(exitUsage, command, "t", "--at="+at); !strings.Contains(message, "--at "+at) {
+				t.Errorf("message: %s", message)
+			}
+		}
 	}
+}
+
+// What export and history take from a run is its lineage, unless the run alone is meant.
+func TestReadingARunReadsItsLineage(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importTree(t, commands)
+	for arguments, want := range map[string]string{
+		"": "1 2 3 4 5 6 7 8 9 10 11 12 13", "--run r3": "1 2 3 4 5 6 7 8 9 10 11", "--run r4": "1 2 12 13", "--run r3 --lineage=true": "1 2 3 4 5 6 7 8 9 10 11",
+		"--run r3 --lineage=false": "7 8 9 10 11", "--lineage=false": "12 13",
+	} {
+		var seqs []string
+		for _, row := range historyLines(t, commands, append([]string{"t", "--raw"}, strings.Fields(arguments)...)...) {
+			seqs = append(seqs, fmt.Sprint(row.Seq))
+		}
+		if got := strings.Join(seqs, " "); got != want {
+			t.Errorf("history %s: %s, want %s", arguments, got, want)
+		}
+		exported := strings.Count(commands.must(append([]string{"export", "t"}, strings.Fields(arguments)...)...), "\n")
+		if events := len(strings.Fields(want)); exported != events {
+			t.Errorf("export %s: %d events, want %d", arguments, exported, events)
+		}
+		followed := strings.Count(commands.must(append([]string{"follow", "t"}, strings.Fields(arguments)...)...), "\n")
+		if events := len(strings.Fields(want)); followed != events {
+			t.Errorf("follow %s: %d events, want %d", arguments, followed, events)
+		}
+	}
+	if lines := strings.Split(commands.must("export", "t", "--run", "r3", "--lineage=false", "--compact", "snapshot"), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"r3"`) {
+		t.Errorf("compacted, the run alone: %s", lines)
+	}
+	commands.mustFail(exitUsage, "follow", "t", "--history", "stream", "--lineage=false")
 }
 
 func TestCompactFoldsEndedRuns(t *testing.T) {
@@ -296,49 +336,6 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	if text := commands.must("help", "scopes"); !strings.Contains(text, scopesText) {
 		t.Errorf("help: %s", text)
 	}
-}
-
-func TestMigrateUpAndDown(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	if status := parse[migrationStatus](commands, "migrate", "status"); status.Version != 0 || status.Latest == 0 || status.Dirty {
-		t.Errorf("status of an empty database: %+v", status)
-	}
-	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "installed") {
-		t.Errorf("up: %s", out)
-	}
-	if out := commands.must("migrate", "up"); !strings.Contains(out, "already") {
-		t.Errorf("up again: %s", out)
-	}
-	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
-		t.Errorf("status: %s", out)
-	}
-	importTree(t, commands)
-
-	refused := commands.run("migrate", "down")
-	if refused.code != exitUsage || !strings.Contains(refused.messages, "1 thread with 4 runs") || !strings.Contains(refused.messages, "--yes") {
-		t.Errorf("down without --yes: exit code %d, %s", refused.code, refused.messages)
-	}
-	commands.must("log", "t") // nothing was deleted
-	commands.must("migrate", "down", "--yes")
-	if out := commands.must("migrate", "down", "--yes"); !strings.Contains(out, "not installed") {
-		t.Errorf("down again: %s", out)
-	}
-	if got := parse[migrated](commands, "migrate", "up"); got.From != 0 || got.Version == 0 {
-		t.Errorf("up after down: %+v", got)
-	}
-}
-
-func TestMigrateSQLInstallsTheSchema(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	pool := testdb.Connect(t, commands.databaseURL)
-	for _, arguments := range [][]string{{"migrate", "sql"}, {"migrate", "sql", "--down"}, {"migrate", "sql"}} {
-		if _, err := pool.Exec(t.Context(), commands.must(arguments...)); err != nil {
-			t.Fatalf("%s: %v", arguments, err)
-		}
-	}
-	importTree(t, commands)
 }
 
 func TestFailuresSayWhatToDo(t *testing.T) {

@@ -14,15 +14,16 @@ import (
 func (p *program) followCommand() *cobra.Command {
 	var options pgagui.FollowOptions
 	var history string
-	var null bool
+	var lineage, null bool
 	command := &cobra.Command{
 		Use:   "follow THREAD",
 		Short: "Print the events of a thread as they come, like tail -f",
 		Long: `Prints the events of a thread, those in the log and then those that come, one a line, their very bytes, in the order of their seqs. It ends when no
-run of the thread is in progress any more, with --run when that run has ended. While the database is away, it waits.
+run of the thread is in progress any more, with --run when that run has ended. With --run they are those of the run and, before it, of the runs that it
+goes on from; with --lineage=false of the run alone. While the database is away, it waits.
 
 With --history what has passed comes in short: "stream" gives each message and tool call as a start, one piece and an end, "snapshot" all
-messages and the state. A run in progress comes as "stream" as far as it has come, and then event by event.
+messages and the state. What is open stays open, and from there on it comes event by event.
 
 With --json each line is an object with the event's seq, runId, type, recordedAt and payload, which holds its very bytes. Events of a history have no recordedAt,
 and only the last of them a seq: go on behind it with --after.`,
@@ -32,7 +33,11 @@ and only the last of them a seq: go on behind it with --after.`,
 			if options.After.Seq < 0 {
 				return wrong("--after must be 0 or more")
 			}
+			options.NoLineage = !lineage
 			if history != "" {
+				if !lineage {
+					return wrong("--history and --lineage=false exclude each other: a history is that of the lineage")
+				}
 				var err error
 				if options.History, err = compaction.ParseShape(history); err != nil {
 					return wrong(`--history must be "stream" or "snapshot"`)
@@ -45,7 +50,7 @@ and only the last of them a seq: go on behind it with --after.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.RunID, "run", "", "the events of this run alone")
+	addRunFlags(command, &options.RunID, &lineage)
 	flags.Int64Var(&options.After.Seq, "after", 0, "begin behind this seq")
 	flags.BoolVar(&options.Stay, "stay", false, "wait for what is not there yet: the thread, the run, the next run of the thread")
 	flags.StringVar(&history, "history", "", `what has passed in short: "stream" or "snapshot"`)

@@ -132,14 +132,22 @@ func TestFollowStaysForARunUntilCtrlC(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 
-	following = commands.follow("t", "--stay", "--run", "r3")
+	following, alone := commands.follow("t", "--stay", "--run", "r3"), commands.follow("t", "--stay", "--run", "r3", "--lineage=false")
 	appendTo("r3", started("t", "r3"), finished)
-	if line := following.next(t); line != started("t", "r3") {
-		t.Errorf("%s, want the beginning of r3", line)
+	for _, want := range []string{started("t", "r1"), finished, started("t", "r2"), finished, started("t", "r3"), finished} {
+		if line := following.next(t); line != want {
+			t.Errorf("%s, want %s", line, want)
+		}
 	}
-	following.next(t)
-	if result := <-following.ended; result.code != exitOK {
-		t.Errorf("the run has ended: %+v", result)
+	for _, want := range []string{started("t", "r3"), finished} {
+		if line := alone.next(t); line != want {
+			t.Errorf("alone: %s, want %s", line, want)
+		}
+	}
+	for _, following := range []*follower{following, alone} {
+		if result := <-following.ended; result.code != exitOK {
+			t.Errorf("the run has ended: %+v", result)
+		}
 	}
 }
 

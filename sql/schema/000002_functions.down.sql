@@ -32,7 +32,7 @@ drop function agui_internal.active_at(thread agui.thread);
 drop function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text);
 drop function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold);
 drop type agui_internal.reopening;
-drop function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint);
+drop function agui_internal.lineage_events(thread_id text, leaf agui.run, after_seq bigint, until bigint, with_inputs boolean);
 drop function agui_internal.fold_given(start agui_internal.fold, events text);
 drop function agui_internal.compact_step(events json, shape text);
 drop function agui_internal.compact_snapshots(head text, tail text, state text, changes_messages boolean, before agui_internal.fold, after agui_internal.fold);
@@ -78,9 +78,11 @@ drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_a
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
+drop function agui_internal.privilege_changes();
+drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
 drop function agui_internal.stale_runs(out thread_key uuid, out run_no int);
 drop function agui_internal.reap_run(thread_key uuid, run_no int);
-drop function agui_internal.open_parts(thread_key uuid, run_no int, until bigint);
+drop function agui_internal.open_parts(run agui.run, until bigint);
 drop type agui_internal.open_part;
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
@@ -107,6 +109,9 @@ drop function agui_internal.json_as_string(value json);
 drop function agui_internal.json_unguard(document text);
 drop function agui_internal.job_lock_id(name text);
 drop function agui_internal.allow_log_change(allowed boolean);
+drop procedure agui_internal.record_objects();
+drop function agui_internal.changed_objects(out object text, out change text);
+drop function agui_internal.catalog_objects();
 drop function agui_internal.with_joined_text(event json, in_content boolean, piece text);
 drop function agui_internal.read_event_span(event json);
 drop type agui_internal.event_span;
@@ -266,3 +271,27 @@ drop function agui.import_events(thread_id text, run_id text, events json, after
 drop function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[], inputs json[], parent_run_ids text[], parallel boolean[], strict boolean, wait boolean, durable boolean, scopes text[]);
 drop type agui.append_result;
 drop function agui.append(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text);
+
+-- Record of the install, written by internal/sqlgen. Do not edit.
+drop function agui_internal.installed();
+
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
+language sql
+immutable
+parallel safe
+as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
+index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object
+}''::text[]';
+
+comment on function agui_internal.installed() is
+    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, and what belongs to them. '
+    'The migrations write it, whichever tool runs them.';
+
+revoke execute on function agui_internal.installed() from public;
+
+delete from agui_internal.installed_object;
+-- End of the record.

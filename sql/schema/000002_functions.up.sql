@@ -1986,6 +1986,7 @@ as $function$
 declare
     key    constant uuid := agui.thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
+    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
     answer agui.attachment;
 begin
@@ -2002,15 +2003,14 @@ begin
 
     select batch.first_seq + batch.n - 1 into answer.seq
     from agui_internal.batch_with(key, 9223372036854775807) as batch;
-    if not found and run_id is null and behind = 0 then
+    if not found and run_id is null and (behind = 0 or is_standby) then
         answer.running := '{}';
-        answer.seq := 0;
+        answer.seq := behind;
         answer.events := '[]';
         return answer;
     end if;
     leaf := agui_internal.find_run(thread_id, run_id, scope);
-    -- What a standby does not have yet may come.
-    if behind > answer.seq and not pg_is_in_recovery() then
+    if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
             message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
@@ -2027,7 +2027,7 @@ begin
     );
     answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
     answer.events := case shape
-        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        when 'events' then agui_internal.lineage_events(thread_id, leaf, behind, answer.seq, with_inputs => false)
         else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
     end;
     answer.seq := greatest(answer.seq, behind);
@@ -3784,60 +3784,56 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    routine record;
+    role       record;
+    statement  text;
+    left_to_do text[] := '{}';
 begin
-    if (select count(*) from pg_roles where rolname in ('agui_reader', 'agui_writer', 'agui_maintainer')) < 3 then
-        raise exception using
-            errcode = 'undefined_object',
-            message = 'the roles agui_reader, agui_writer and agui_maintainer do not all exist',
-            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; '
-                'create role agui_maintainer nologin in role agui_writer; then call agui.grant_access() again.';
-    end if;
-
-    grant usage on schema agui, agui_internal to agui_reader, agui_writer, agui_maintainer;
-    grant select on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key,
-        agui.session_state, agui.checkpoint, agui.erasure, agui.event to agui_reader, agui_writer;
-    grant insert on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
-        to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes, repacked_at)
-        on agui.run to agui_writer;
-    grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
-    grant update (last_version, saved_at) on agui.session_key to agui_writer;
-    grant delete on agui.message, agui.snapshot, agui.session_state to agui_writer;
-    grant update on agui.thread_activity to agui_writer;
-    -- Nothing changes a thread's row; locking it takes the right to.
-    grant update (created_at) on agui.thread to agui_writer;
-
-    grant usage on schema agui, agui_internal to pg_monitor;
-    grant select on agui.stats, agui.lag to agui_reader, agui_writer, pg_monitor;
-    grant execute on function agui_internal.lease(), agui_internal.repack_after() to pg_monitor;  -- which agui.lag calls
-
-    -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-    grant delete on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.session_key, agui.checkpoint to agui_maintainer;
-    grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
-    grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
-
-    -- Who imports says when things happened.
-    grant execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) to agui_maintainer;
-
-    -- What cannot write is for readers, all the rest for writers.
-    for routine in
-        select pg_proc.oid::regprocedure as signature, pg_proc.provolatile <> 'v' as only_reads
-        from pg_proc
-        where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
-            and pg_proc.prorettype <> 'trigger'::regtype
-            and pg_proc.proname not in ('grant_access', 'import_events')
+    for role in
+        select *
+        from (values ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_maintainer', 'agui_writer')) as role (name, member_of)
     loop
-        execute format('grant execute on routine %s to agui_writer', routine.signature);
-        if routine.only_reads then
-            execute format('grant execute on routine %s to agui_reader', routine.signature);
-        end if;
+        statement := format('create role %I nologin', role.name);
+        begin
+            if to_regrole(role.name) is null then
+                execute statement;
+            end if;
+        exception
+            when duplicate_object or unique_violation then
+                null;  -- another database of the server did at the same time
+            when insufficient_privilege then
+                left_to_do := left_to_do || statement;
+        end;
+
+        continue when role.member_of is null;
+        statement := format('grant %I to %I', role.member_of, role.name);
+        begin
+            if not pg_has_role(role.name, role.member_of, 'usage') then
+                execute statement;
+            end if;
+        exception
+            when unique_violation then
+                null;
+            when insufficient_privilege or undefined_object then
+                left_to_do := left_to_do || statement;
+        end;
     end loop;
+
+    foreach statement in array array(select agui_internal.privilege_changes()) loop
+        execute statement;
+    end loop;
+
+    if left_to_do <> '{}' then
+        raise warning using
+            message = format('the roles of pgagui are not complete, and %I may not complete them', current_user),
+            hint = format('As a role that may, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
+    end if;
 end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Grants what the roles agui_reader, agui_writer and agui_maintainer need. The migrations call it; call it once more after making the roles by hand.';
+    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are missing, and the privileges of these roles and of pg_monitor on '
+    'what belongs to pgagui as they should be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so does '
+    '"pgagui migrate up" when there is nothing to migrate: after a restore on another server, for instance.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -4178,10 +4174,15 @@ cross join lateral rows from (json_array_elements(batch.events), unnest(batch.ea
 
 comment on view agui.event is
     'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
+
 comment on column agui.event.seq is 'Position in the thread''s log: 1, 2, 3, … in commit order.';
+
 comment on column agui.event.type is 'type of the event, decoded.';
+
 comment on column agui.event.recorded_at is 'When the event was appended.';
+
 comment on column agui.event.payload is 'The event, byte for byte.';
+
 comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
 
 -- sql/internal/repack/repack_after.sql
@@ -4249,12 +4250,19 @@ cross join (
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
     'alone, and pg_monitor may read it.';
+
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
+
 comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
+
 comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
+
 comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+
 comment on column agui.lag.running_runs is 'Runs in progress.';
+
 comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
 
 -- sql/api/views/stats.sql
@@ -4291,18 +4299,31 @@ from run;
 comment on view agui.stats is
     'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
     'and pg_monitor may read it.';
+
 comment on column agui.stats.threads is 'Threads.';
+
 comment on column agui.stats.runs is 'Runs.';
+
 comment on column agui.stats.running_runs is 'Runs in progress.';
+
 comment on column agui.stats.finished_runs is 'Runs that ended with RUN_FINISHED.';
+
 comment on column agui.stats.failed_runs is 'Runs that ended with RUN_ERROR.';
+
 comment on column agui.stats.events is 'Events of the runs that have ended.';
+
 comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
+
 comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
+
 comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
+
 comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
+
 comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+
 comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
+
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
 
 -- sql/internal/append/append_events.sql
@@ -8052,6 +8073,160 @@ comment on function agui_internal.with_joined_text(json, boolean, text) is
 
 revoke execute on function agui_internal.with_joined_text(json, boolean, text) from public;
 
+-- sql/internal/install/catalog_objects.sql
+create or replace function agui_internal.catalog_objects()
+returns setof agui_internal.installed_object
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with owned as (
+        select
+            split_part(owned.object, ' ', 1) as kind,
+            substr(owned.object, strpos(owned.object, ' ') + 1) as name
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as owned (object)
+    ),
+    relation as (
+        select owned.kind, owned.name, class.oid, class.relkind, class.relpersistence, class.reloptions
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        where owned.kind in ('table', 'view', 'index')
+    ),
+    definition (object, text) as (
+        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        select
+            format('table %s', relation.name),
+            concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
+        from relation
+        cross join lateral (
+            select string_agg(
+                concat_ws(' ', attribute.attname, format_type(attribute.atttypid, attribute.atttypmod), attribute.attnotnull,
+                    attribute.attidentity, attribute.attgenerated, pg_get_expr(standard.adbin, standard.adrelid)),
+                e'\n' order by attribute.attname)
+            from pg_attribute as attribute
+            left join pg_attrdef as standard
+                on standard.adrelid = attribute.attrelid and standard.adnum = attribute.attnum
+            where attribute.attrelid = relation.oid and attribute.attnum > 0 and not attribute.attisdropped
+        ) as columns (text)
+        cross join lateral (
+            select string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid)), e'\n' order by conname)
+            from pg_constraint
+            where conrelid = relation.oid and contype in ('c', 'f', 'p', 'u', 'x')
+        ) as constraints (text)
+        where relation.kind = 'table'
+        union all
+        select format('view %s', relation.name), concat_ws(e'\n', relation.reloptions, pg_get_viewdef(relation.oid))
+        from relation
+        where relation.kind = 'view'
+        union all
+        select format('index %s', relation.name), concat_ws(e'\n', pg_get_indexdef(relation.oid), index.indisvalid)
+        from relation
+        join pg_index as index
+            on index.indexrelid = relation.oid
+        where relation.kind = 'index'
+        union all
+        select format('trigger %s', owned.name), concat_ws(e'\n', pg_get_triggerdef(trigger.oid), trigger.tgenabled)
+        from owned
+        join pg_trigger as trigger
+            on trigger.tgrelid = to_regclass(split_part(owned.name, ' on ', 2)) and trigger.tgname = split_part(owned.name, ' on ', 1)
+        where owned.kind = 'trigger'
+        union all
+        select
+            format('type %s', owned.name),
+            concat_ws(e'\n', type.typtype, format_type(type.typbasetype, type.typtypmod), attributes.text)
+        from owned
+        join pg_type as type
+            on type.oid = to_regtype(owned.name)
+        cross join lateral (
+            select string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod)), e'\n' order by attnum)
+            from pg_attribute
+            where attrelid = type.typrelid and attnum > 0 and not attisdropped
+        ) as attributes (text)
+        where owned.kind = 'type'
+        union all
+        select
+            format('%s %s',
+                case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
+            case routine.prokind
+                when 'a' then (
+                    select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
+                    from pg_aggregate
+                    where aggfnoid = routine.oid
+                )
+                else pg_get_functiondef(routine.oid)
+            end
+        from owned
+        join pg_namespace as namespace
+            on namespace.nspname = split_part(owned.name, '.', 1)
+        join pg_proc as routine
+            on routine.pronamespace = namespace.oid and routine.proname = split_part(owned.name, '.', 2)
+        where owned.kind = 'routine'
+    )
+    select
+        definition.object,
+        encode(sha256(convert_to(definition.text, 'UTF8')), 'hex'),
+        current_setting('server_version_num')::int / 10000
+    from definition
+$$;
+
+comment on function agui_internal.catalog_objects() is
+    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
+    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+
+revoke execute on function agui_internal.catalog_objects() from public;
+
+-- sql/internal/install/changed_objects.sql
+create or replace function agui_internal.changed_objects(out object text, out change text)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        coalesce(recorded.object, present.object),
+        case
+            when present.object is null then 'missing'
+            when recorded.object is null then 'added'
+            else 'changed'
+        end
+    from agui_internal.installed_object as recorded
+    full join agui_internal.catalog_objects() as present
+        on present.object = recorded.object
+    where present.definition is distinct from recorded.definition
+        -- Nothing is recorded after a restore without data, and nothing to compare with on another major version.
+        and exists (
+            select from agui_internal.installed_object as reference
+            where reference.server_major = current_setting('server_version_num')::int / 10000
+        )
+    order by 1
+$$;
+
+comment on function agui_internal.changed_objects() is
+    'The objects of the install that are not as the migrations left them: changed, missing, or (a function of the same name as one of the install) added.';
+
+revoke execute on function agui_internal.changed_objects() from public;
+
+-- sql/internal/install/record_objects.sql
+create or replace procedure agui_internal.record_objects()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.installed_object;
+    insert into agui_internal.installed_object
+    select * from agui_internal.catalog_objects();
+end
+$$;
+
+comment on procedure agui_internal.record_objects() is
+    'Records how the objects of the install are now, for agui_internal.changed_objects(). The migrations call it.';
+
+revoke execute on procedure agui_internal.record_objects() from public;
+
 -- sql/internal/jobs/allow_log_change.sql
 create or replace function agui_internal.allow_log_change(allowed boolean)
 returns void
@@ -8612,7 +8787,9 @@ begin
         ) || ',', ''),
         count(*) + 1
     into closing, closing_n
-    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
+    from agui.run as run
+    cross join lateral agui_internal.open_parts(run) as part
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
@@ -8722,7 +8899,7 @@ comment on type agui_internal.open_part is
     'Name, owner and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
-create or replace function agui_internal.open_parts(thread_key uuid, run_no int, until bigint default null)
+create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
 returns setof agui_internal.open_part
 language plpgsql
 stable
@@ -8757,8 +8934,9 @@ begin
         from (
             select stored.first_seq, agui_internal.json_guarded(stored.events) as events
             from agui.batch as stored
-            where stored.thread_key = open_parts.thread_key
-                and stored.run_no = open_parts.run_no
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
                 -- Most batches hold pieces alone; a type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
@@ -8793,11 +8971,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.open_parts(uuid, int, bigint) is
+comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
     'which they began. Chunks are not among them: what they open is in the fold.';
 
-revoke execute on function agui_internal.open_parts(uuid, int, bigint) from public;
+revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
 -- sql/internal/live/reap_run.sql
 create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
@@ -8848,6 +9026,186 @@ comment on function agui_internal.stale_runs() is
     'The runs in progress of all scopes that gave no sign of life within the lease (agui_internal.lease()): those that agui.reap closes.';
 
 revoke execute on function agui_internal.stale_runs() from public;
+
+-- sql/internal/privileges/expected_privileges.sql
+create or replace function agui_internal.expected_privileges(out privilege text, out object text, out grantee text)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with rule (privileges, objects, grantees) as (values
+        (array['usage'], array['schema agui', 'schema agui_internal'], array['agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor']),
+        (
+            array['select'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.event', 'table agui_internal.installed_object'
+            ],
+            array['agui_reader', 'agui_writer']
+        ),
+        (
+            array['insert'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint'
+            ],
+            array['agui_writer']
+        ),
+        (
+            array[
+                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (stop_requested_at)',
+                'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
+            ],
+            array['table agui.run'],
+            array['agui_writer']
+        ),
+        (
+            array[
+                'update (through_seq)', 'update (message_nos)', 'update (state)', 'update (interrupts)', 'update (lanes)', 'update (created_at)'
+            ],
+            array['table agui.snapshot'],
+            array['agui_writer']
+        ),
+        (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
+        (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
+        (array['update'], array['table agui.thread_activity'], array['agui_writer']),
+        -- Nothing changes a thread's row; locking it takes the right to.
+        (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
+
+        (array['select'], array['table agui.stats', 'table agui.lag'], array['agui_reader', 'agui_writer', 'pg_monitor']),
+
+        -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
+        (
+            array['delete'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity',
+                'table agui.session_key', 'table agui.checkpoint'
+            ],
+            array['agui_maintainer']
+        ),
+        (
+            array['update (recorded_at)', 'update (n)', 'update (events)', 'update (earlier_us)'],
+            array['table agui.batch'],
+            array['agui_maintainer']
+        ),
+        (
+            array['insert', 'update (allowed_at)', 'update (allowed_by)', 'update (scope)', 'update (thread_id)'],
+            array['table agui.erasure'],
+            array['agui_maintainer']
+        )
+    )
+    select privilege.name, object.name, grantee.name
+    from rule
+    cross join unnest(rule.privileges) as privilege (name)
+    cross join unnest(rule.objects) as object (name)
+    cross join unnest(rule.grantees) as grantee (name)
+    union all
+    select 'execute', format('routine %s', routine.oid::regprocedure), grantee.name
+    from agui_internal.installed() as installed
+    cross join unnest(installed.objects) as owned (object)
+    join pg_namespace as namespace
+        on namespace.nspname in ('agui', 'agui_internal')
+    join pg_proc as routine
+        on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
+    join (values ('agui_reader'), ('agui_writer'), ('agui_maintainer'), ('pg_monitor')) as grantee (name)
+        -- What cannot write is for readers, all the rest for writers. Who imports says when things happened. pg_monitor gets what the
+        -- command line and agui.lag call.
+        on case grantee.name
+            when 'agui_reader' then routine.provolatile <> 'v'
+            when 'agui_writer' then routine.proname not in ('grant_access', 'record_objects', 'import_events')
+            when 'agui_maintainer' then routine.proname = 'import_events'
+            else routine.proname in ('installed', 'lease', 'repack_after')
+        end
+    where routine.prorettype <> 'trigger'::regtype
+$$;
+
+comment on function agui_internal.expected_privileges() is 'Who may do what: the privileges that agui.grant_access() sees to.';
+
+revoke execute on function agui_internal.expected_privileges() from public;
+
+-- sql/internal/privileges/privilege_changes.sql
+create or replace function agui_internal.privilege_changes()
+returns setof text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with owned as (
+        select split_part(owned.object, ' ', 1) as kind, split_part(owned.object, ' ', 2) as name
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as owned (object)
+    ),
+    list (object, privilege_suffix, owner, privileges) as (
+        select format('schema %I', nspname), '', nspowner, nspacl
+        from pg_namespace
+        where nspname in ('agui', 'agui_internal')
+        union all
+        select format('table %s', owned.name), '', class.relowner, class.relacl
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        where owned.kind in ('table', 'view')
+        union all
+        select format('table %s', owned.name), format(' (%I)', attribute.attname), class.relowner, attribute.attacl
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        join pg_attribute as attribute
+            on attribute.attrelid = class.oid and attribute.attacl is not null
+        where owned.kind in ('table', 'view')
+        union all
+        select
+            format('routine %s', routine.oid::regprocedure), '', routine.proowner,
+            coalesce(routine.proacl, acldefault('f', routine.proowner))
+        from owned
+        join pg_namespace as namespace
+            on namespace.nspname = split_part(owned.name, '.', 1)
+        join pg_proc as routine
+            on routine.pronamespace = namespace.oid and routine.proname = split_part(owned.name, '.', 2)
+        where owned.kind = 'routine'
+    ),
+    present as (
+        select
+            lower(granted.privilege_type) || list.privilege_suffix as privilege,
+            list.object,
+            case granted.grantee when 0 then 'public' else granted.grantee::regrole::text end as grantee
+        from list
+        cross join aclexplode(list.privileges) as granted
+        where granted.grantor = list.owner
+    ),
+    expected as (
+        select privilege, object, grantee
+        from agui_internal.expected_privileges()
+        where to_regrole(grantee) is not null
+    ),
+    change (statement) as (
+        select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
+        from (
+            select * from present
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor')
+            except
+            select * from expected
+        ) as surplus
+        group by privilege, object
+        union all
+        select format('grant %s on %s to %s', privilege, object, string_agg(grantee, ', ' order by grantee))
+        from (select * from expected except select * from present) as missing
+        group by privilege, object
+    )
+    select change.statement
+    from change
+    order by change.statement
+$$;
+
+comment on function agui_internal.privilege_changes() is
+    'The statements that make the privileges on the objects of the install as agui_internal.expected_privileges() has them, for the roles that exist. '
+    'Privileges of other roles are left alone.';
+
+revoke execute on function agui_internal.privilege_changes() from public;
 
 -- sql/internal/read/batch_with.sql
 -- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
@@ -11004,31 +11362,60 @@ comment on function agui_internal.fold_given(agui_internal.fold, text) is
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
 -- sql/internal/streams/lineage_events.sql
-create or replace function agui_internal.lineage_events(leaf agui.run, after_seq bigint, until bigint)
+create or replace function agui_internal.lineage_events(thread_id text, leaf agui.run, after_seq bigint, until bigint, with_inputs boolean)
 returns json
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    inputs agui_internal.input_place[];
 begin
+    if with_inputs then
+        select array_agg(place) into inputs
+        from (
+            select
+                array_agg(ancestor.run_no) as run_nos,
+                array_agg(coalesce(least(ancestor.last_seq, until), 9223372036854775807)) as through_seqs
+            from agui_internal.ancestors(leaf) as ancestor
+        ) as lineage
+        cross join lateral agui_internal.input_places(leaf.thread_key, lineage.run_nos, lineage.through_seqs) as place;
+    end if;
+
     return (
-        select ('[' || coalesce(string_agg(element.payload::text, ',' order by batch.first_seq, element.position), '') || ']')::json
+        select ('[' || coalesce(string_agg(
+            case
+                when place.seq is null then element.payload::text
+                when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
+                    agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
+                ))
+                -- Before the first event of a run that has no RUN_STARTED.
+                else '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id)
+                    || ',"input":' || given.input || '},' || element.payload
+            end,
+            ',' order by batch.first_seq, element.position
+        ), '') || ']')::json
         from agui_internal.ancestors(leaf) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
                 and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)
         cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        left join unnest(inputs) as place
+            on place.seq = batch.first_seq + element.position - 1
+        left join agui.run_input as given
+            on given.thread_key = leaf.thread_key and given.run_no = place.run_no
         where batch.first_seq + element.position - 1 > after_seq
             and (until is null or batch.first_seq + element.position - 1 <= until)
     );
 end
 $$;
 
-comment on function agui_internal.lineage_events(agui.run, bigint, bigint) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array.';
+comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
+    'the events into RUN_STARTED.';
 
-revoke execute on function agui_internal.lineage_events(agui.run, bigint, bigint) from public;
+revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
@@ -11057,7 +11444,7 @@ begin
             part.*,
             agui_internal.json_string_text(to_json(part.name)::text) as id,
             part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
-        from agui_internal.open_parts(run.thread_key, run.run_no, until) as part
+        from agui_internal.open_parts(run, until) as part
     ),
     call as (
         select distinct on (id)
@@ -11114,7 +11501,7 @@ declare
     run         constant agui.run := agui_internal.run_at(leaf, until);
     fold        agui_internal.fold;
     parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run
+    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
     opened      agui_internal.reopening;  -- what it has open, while it is in progress
     thread      constant text := '"threadId":' || to_json(thread_id);
     interrupted text;
@@ -11124,7 +11511,7 @@ begin
         return '[]';
     end if;
     if shape is distinct from 'snapshot' then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape);
     end if;
 
     fold := agui_internal.fold_at(run, until);
@@ -11133,10 +11520,21 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if run.last_seq <= coalesce(until, run.last_seq) then
-        select element.payload into ending
-        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-        where batch.first_seq + element.position - 1 = run.last_seq;
+        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        select ended.payload into ending
+        from agui.batch as batch
+        cross join lateral (
+            select element.payload
+            from json_array_elements(batch.events) with ordinality as element (payload, position)
+            where agui_internal.event_type(element.payload) in ('RUN_FINISHED', 'RUN_ERROR')
+            order by element.position desc
+            limit 1
+        ) as ended
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.last_seq
+        order by batch.first_seq desc
+        limit 1;
         opened := row(null::text, agui_internal.compact_lanes(fold));
     else
         opened := agui_internal.reopening_events(run, until, fold);
@@ -11158,8 +11556,12 @@ begin
         opened.known,
         ending
     );
-    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
+    -- which more may come.
+    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+        and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
+    then
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), 'stream');
     end if;
     return '[' || events || ']';
 end
@@ -11692,6 +12094,19 @@ begin
     where pair.a <> pair.b and not agui_internal.json_equal(pair.a, pair.b);
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
+    end if;
+    -- A message that stands at several places is one: what comes changes all of them.
+    select min(pair.position) into differs_at
+    from (
+        select
+            place.position,
+            case when place.a is not null then min(place.position) over (partition by place.a) else place.position end as first_a,
+            case when place.b is not null then min(place.position) over (partition by place.b) else place.position end as first_b
+        from unnest(a.message_nos, b.message_nos) with ordinality as place (a, b, position)
+    ) as pair
+    where pair.first_a <> pair.first_b;
+    if differs_at is not null then
+        return format('message %s of %s is one with another in only one of the two', differs_at, cardinality(a.bodies));
     end if;
     return case
         when not agui_internal.json_equal(a.state, b.state) then 'the state differs'
@@ -12418,37 +12833,109 @@ comment on function agui_internal.verify_tree(uuid) is 'What is wrong with the t
 
 revoke execute on function agui_internal.verify_tree(uuid) from public;
 
+reset check_function_bodies;
+
+-- Record of the install, written by internal/sqlgen. Do not edit.
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
+language sql
+immutable
+parallel safe
+as 'select 2, ''3b9641d2d19d8ef36e0e2694699e28cf7122b522ce085b1718f79ec54bad0bb4'', ''{
+index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
+routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
+routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children, routine agui.compact,
+routine agui.compact_events, routine agui.compact_running, routine agui.erase, routine agui.erase_older,
+routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.history,
+routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
+routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
+routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.merge_base,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
+routine agui.restore, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
+routine agui.session_states, routine agui.session_versions, routine agui.set_thread, routine agui.state,
+routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
+routine agui.verify, routine agui_internal.active_at, routine agui_internal.allow_log_change,
+routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
+routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.catalog_objects,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key, routine agui_internal.close_run,
+routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
+routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.delete_unused_messages,
+routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
+routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
+routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
+routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
+routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_calls,
+routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
+routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_open, routine agui_internal.fold_part, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
+routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
+routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
+routine agui_internal.installed, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_member_set, routine agui_internal.json_members,
+routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
+routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
+routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
+routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
+routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
+routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
+routine agui_internal.json_too_deep, routine agui_internal.json_unguard, routine agui_internal.last_activity_at,
+routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
+routine agui_internal.life_cycle, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
+routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.next_place, routine agui_internal.next_to_compact,
+routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_run_begun,
+routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
+routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.replay_events, routine agui_internal.resolve_parent, routine agui_internal.run_at,
+routine agui_internal.run_size, routine agui_internal.scan_events, routine agui_internal.scope_key,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.stale_runs, routine agui_internal.status_after,
+routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
+trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
+trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
+type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
+type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
+type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.json_nodes,
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.stats
+}''::text[]';
+
+call agui_internal.record_objects();
+-- End of the record.
+
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well,
 -- agui_maintainer also repacks and erases.
 -- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
-do $$
-begin
-    if not exists (select from pg_roles where rolname = 'agui_reader') then
-        create role agui_reader nologin;
-    end if;
-    if not exists (select from pg_roles where rolname = 'agui_writer') then
-        create role agui_writer nologin in role agui_reader;
-    end if;
-    if not exists (select from pg_roles where rolname = 'agui_maintainer') then
-        create role agui_maintainer nologin in role agui_writer;
-    end if;
-exception
-    when duplicate_object or unique_violation then
-        null;  -- another database of the server was migrated at the same time
-    when insufficient_privilege then
-        raise notice 'the roles agui_reader, agui_writer and agui_maintainer were not created: % may not create roles. '
-            'Create them and call agui.grant_access(); until then only the owner of the schema can use it.', current_user;
-end
-$$;
-
-do $$
-begin
-    call agui.grant_access();
-exception
-    when undefined_object then
-        null;  -- the notice above says what to do
-end
-$$;
-
-reset check_function_bodies;
+call agui.grant_access();

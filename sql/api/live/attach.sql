@@ -16,6 +16,7 @@ as $function$
 declare
     key    constant uuid := agui.thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
+    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
     answer agui.attachment;
 begin
@@ -32,15 +33,14 @@ begin
 
     select batch.first_seq + batch.n - 1 into answer.seq
     from agui_internal.batch_with(key, 9223372036854775807) as batch;
-    if not found and run_id is null and behind = 0 then
+    if not found and run_id is null and (behind = 0 or is_standby) then
         answer.running := '{}';
-        answer.seq := 0;
+        answer.seq := behind;
         answer.events := '[]';
         return answer;
     end if;
     leaf := agui_internal.find_run(thread_id, run_id, scope);
-    -- What a standby does not have yet may come.
-    if behind > answer.seq and not pg_is_in_recovery() then
+    if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
             message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
@@ -57,7 +57,7 @@ begin
     );
     answer.seq := greatest(least(answer.seq, agui_internal.seq_at(key, at_seq, at_time)), 0);
     answer.events := case shape
-        when 'events' then agui_internal.lineage_events(leaf, behind, answer.seq)
+        when 'events' then agui_internal.lineage_events(thread_id, leaf, behind, answer.seq, with_inputs => false)
         else agui_internal.replay_events(thread_id, leaf, answer.seq, shape)
     end;
     answer.seq := greatest(answer.seq, behind);

@@ -24,7 +24,9 @@ begin
         ) || ',', ''),
         count(*) + 1
     into closing, closing_n
-    from agui_internal.open_parts(close_run.thread_key, close_run.run_no) as part;
+    from agui.run as run
+    cross join lateral agui_internal.open_parts(run) as part
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 

@@ -1,4 +1,4 @@
-create or replace function agui_internal.open_parts(thread_key uuid, run_no int, until bigint default null)
+create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
 returns setof agui_internal.open_part
 language plpgsql
 stable
@@ -33,8 +33,9 @@ begin
         from (
             select stored.first_seq, agui_internal.json_guarded(stored.events) as events
             from agui.batch as stored
-            where stored.thread_key = open_parts.thread_key
-                and stored.run_no = open_parts.run_no
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
                 -- Most batches hold pieces alone; a type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
@@ -69,8 +70,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.open_parts(uuid, int, bigint) is
+comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
     'which they began. Chunks are not among them: what they open is in the fold.';
 
-revoke execute on function agui_internal.open_parts(uuid, int, bigint) from public;
+revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;

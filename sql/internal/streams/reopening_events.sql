@@ -14,7 +14,7 @@ begin
             part.*,
             agui_internal.json_string_text(to_json(part.name)::text) as id,
             part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
-        from agui_internal.open_parts(run.thread_key, run.run_no, until) as part
+        from agui_internal.open_parts(run, until) as part
     ),
     call as (
         select distinct on (id)

@@ -9,7 +9,7 @@ declare
     run         constant agui.run := agui_internal.run_at(leaf, until);
     fold        agui_internal.fold;
     parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run
+    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
     opened      agui_internal.reopening;  -- what it has open, while it is in progress
     thread      constant text := '"threadId":' || to_json(thread_id);
     interrupted text;
@@ -19,7 +19,7 @@ begin
         return '[]';
     end if;
     if shape is distinct from 'snapshot' then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), shape);
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape);
     end if;
 
     fold := agui_internal.fold_at(run, until);
@@ -28,10 +28,21 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if run.last_seq <= coalesce(until, run.last_seq) then
-        select element.payload into ending
-        from agui_internal.batch_with(run.thread_key, run.last_seq) as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
-        where batch.first_seq + element.position - 1 = run.last_seq;
+        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        select ended.payload into ending
+        from agui.batch as batch
+        cross join lateral (
+            select element.payload
+            from json_array_elements(batch.events) with ordinality as element (payload, position)
+            where agui_internal.event_type(element.payload) in ('RUN_FINISHED', 'RUN_ERROR')
+            order by element.position desc
+            limit 1
+        ) as ended
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.last_seq
+        order by batch.first_seq desc
+        limit 1;
         opened := row(null::text, agui_internal.compact_lanes(fold));
     else
         opened := agui_internal.reopening_events(run, until, fold);
@@ -53,8 +64,12 @@ begin
         opened.known,
         ending
     );
-    if opened.lost is not null and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null then
-        return agui.compact_events(agui_internal.lineage_events(run, 0, until), 'stream');
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
+    -- which more may come.
+    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+        and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
+    then
+        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), 'stream');
     end if;
     return '[' || events || ']';
 end

@@ -17,6 +17,19 @@ begin
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
     end if;
+    -- A message that stands at several places is one: what comes changes all of them.
+    select min(pair.position) into differs_at
+    from (
+        select
+            place.position,
+            case when place.a is not null then min(place.position) over (partition by place.a) else place.position end as first_a,
+            case when place.b is not null then min(place.position) over (partition by place.b) else place.position end as first_b
+        from unnest(a.message_nos, b.message_nos) with ordinality as place (a, b, position)
+    ) as pair
+    where pair.first_a <> pair.first_b;
+    if differs_at is not null then
+        return format('message %s of %s is one with another in only one of the two', differs_at, cardinality(a.bodies));
+    end if;
     return case
         when not agui_internal.json_equal(a.state, b.state) then 'the state differs'
         when not agui_internal.json_equal(a.interrupts, b.interrupts) then 'the interrupts differ'
