@@ -12840,7 +12840,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''3b9641d2d19d8ef36e0e2694699e28cf7122b522ce085b1718f79ec54bad0bb4'', ''{
+as 'select 2, ''a329462a941334b6cd41b6b803789d25e7945f54130ae5ec39d6a49ec4d6c345'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
