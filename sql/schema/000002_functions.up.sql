@@ -4442,7 +4442,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;
@@ -5179,10 +5181,11 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
+-- in any case, as a rule.
 return case
     when agui_internal.is_single_token_event(events) then 1
-    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+    when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
@@ -12840,7 +12843,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a329462a941334b6cd41b6b803789d25e7945f54130ae5ec39d6a49ec4d6c345'', ''{
+as 'select 2, ''ecbf2111928a081baa5df3d11085df7d77eda3da9ff78eebb2cd7644f6b6f059'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

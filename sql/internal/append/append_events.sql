@@ -113,7 +113,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;
