@@ -3112,12 +3112,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key    constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     thread agui.thread_row;
 begin
     select shown.* into thread
     from agui.thread_activity as activity
     cross join agui_internal.show_threads(array[activity], scope) as shown
-    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    where activity.thread_key = key;
     if not found then
         raise exception using
             errcode = 'UI001',
@@ -3153,7 +3154,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui.thread_key(scope, thread_id);
+    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin
@@ -12950,7 +12951,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''99a04ef820ffa7244e13387f5b66107e2fce240405f0e9df6b736e8e78ed9934'', ''{
+as 'select 2, ''8bb028de93821d2f1db028918dcd4c80a7dfa3fe9aac1b520561bef1be33f89b'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
