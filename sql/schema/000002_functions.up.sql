@@ -12960,7 +12960,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''8bb028de93821d2f1db028918dcd4c80a7dfa3fe9aac1b520561bef1be33f89b'', ''{
+as 'select 2, ''91806fcd0d57795f85b30f0c0dc11a18ec9b4e417953d79dcd319ef220f2818f'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
