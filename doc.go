@@ -19,6 +19,8 @@
 //
 //	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
 //
+// [Store.Attach] gives what a page shows when it is loaded, and the position to follow from, in one consistent call.
+//
 // [Store.History] pages through all that happened in a thread, with the tokens of a message joined; [Store.ToolCalls] and [Store.SessionMessages] tell of a
 // conversation with its places in the log. What an agent keeps for itself between runs is session state ([Store.SaveSessionState],
 // [Store.LoadSession]); the package session gives it behaviours.

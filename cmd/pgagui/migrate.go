@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/sql/sqlc"
 )
 
 func (p *program) migrateCommand() *cobra.Command {
@@ -187,16 +188,25 @@ func (p *program) migrateStatus(ctx context.Context) error {
 
 func (p *program) migrateSQLCommand() *cobra.Command {
 	var down bool
+	var format string
 	command := &cobra.Command{
 		Use:   "sql",
 		Short: "Print the SQL that installs the schema, for other migration tools",
 		Long: `Prints the SQL that installs the schema agui, for those who install with another tool. Run it in one transaction:
 
-    pgagui migrate sql | psql --single-transaction --set ON_ERROR_STOP=1`,
+    pgagui migrate sql | psql --single-transaction --set ON_ERROR_STOP=1
+
+With --format sqlc it prints the tables, views and functions as sqlc (https://sqlc.dev) reads them, with the types of columns, arguments and results: list that file in
+sqlc.yaml under schema.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(command *cobra.Command, _ []string) error {
 			text := schema.UpSQL()
-			if down {
+			switch {
+			case format == "sqlc" && !down:
+				text = sqlc.Schema
+			case format != "plain":
+				return &usageError{problem: "--format must be plain, or sqlc, which goes without --down", command: command.CommandPath()}
+			case down:
 				text = schema.DownSQL()
 			}
 			_, err := io.WriteString(p.out, text)
@@ -204,5 +214,6 @@ func (p *program) migrateSQLCommand() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&down, "down", false, "the SQL that removes it, with everything in it")
+	command.Flags().StringVar(&format, "format", "plain", "plain, or sqlc: the schema as sqlc reads it, not to be run")
 	return command
 }
