@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,9 +20,12 @@ import (
 func again[T any](
 	ctx context.Context, timeout time.Duration, report func(error), call func(context.Context) (T, error),
 ) (result T, err error) {
-	const longest = 2 * time.Second
+	const (
+		longest      = 2 * time.Second
+		mostUpgrades = 3 // in a row
+	)
 	pause := 20 * time.Millisecond
-	for {
+	for upgrades := 0; ; {
 		timed, cancel := context.WithTimeout(ctx, timeout)
 		result, err = call(timed)
 		cancel()
@@ -29,6 +33,8 @@ func again[T any](
 		case err == nil:
 			report(nil)
 			return result, nil
+		case isOfUpgrade(err) && upgrades < mostUpgrades:
+			upgrades++
 		case !isPassing(err):
 			return result, err
 		case ctx.Err() != nil:
@@ -67,6 +73,24 @@ func isPassing(err error) bool {
 		return true
 	}
 	return cause.Code == "25006" // read-only: a standby, for the moment
+}
+
+// isOfUpgrade reports whether a call may have failed because the schema was upgraded while it ran: what it was about to use is gone, or has
+// another form. Nothing of it is stored, and when it is made again it finds what is there now. Without an upgrade it fails again.
+func isOfUpgrade(err error) bool {
+	var cause *pgconn.PgError
+	if !errors.As(err, &cause) {
+		return false
+	}
+	switch cause.Code {
+	case "42883", "42704", "42703", "42804": // no such function, type or column; another type than was expected
+		return true
+	case "0A000": // cached plan must not change result type
+		return strings.HasPrefix(cause.Message, "cached plan")
+	case "XX000": // cache lookup failed for type 16385
+		return strings.HasPrefix(cause.Message, "cache lookup failed")
+	}
+	return false
 }
 
 // outage tells the log once when the database cannot be reached, and once when it can again.

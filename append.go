@@ -87,8 +87,28 @@ func (s *Store) appendParams(threadID, runID string, events []json.RawMessage, o
 // Abandon ends a run in progress whose writer will not come back, as failed: what it left open (messages, tool calls, reasoning,
 // steps) is ended in the log, then a RUN_ERROR gives the reason. It returns the run's last seq. A run that has ended stays as it is.
 func (s *Store) Abandon(ctx context.Context, threadID, runID, reason string) (int64, error) {
-	seq, err := s.queries.Abandon(ctx, db.AbandonParams{ThreadID: threadID, RunID: runID, Reason: reason, Scope: s.scope})
+	return s.abandon(ctx, db.AbandonParams{ThreadID: threadID, RunID: runID, Reason: reason})
+}
+
+// AbandonImported is Abandon for a run that took place before (see Import): its end is dated as its last event, not as of now.
+func (s *Store) AbandonImported(ctx context.Context, threadID, runID, reason string) (int64, error) {
+	return s.abandon(ctx, db.AbandonParams{ThreadID: threadID, RunID: runID, Reason: reason, Imported: true})
+}
+
+func (s *Store) abandon(ctx context.Context, params db.AbandonParams) (int64, error) {
+	params.Scope = s.scope
+	seq, err := s.queries.Abandon(ctx, params)
 	return seq, refusal(err)
+}
+
+// RunInput returns the input that is kept beside the events of a run, byte for byte (see WithInput); nil: there is none. run is one that
+// Runs, Lineage or Children returned.
+func (s *Store) RunInput(ctx context.Context, threadID string, run Run) (json.RawMessage, error) {
+	rows, err := s.queries.RunInput(ctx, db.RunInputParams{ThreadID: threadID, RunNo: int32(run.Number), Scope: s.scope})
+	if err != nil || len(rows) == 0 {
+		return nil, refusal(err)
+	}
+	return json.RawMessage(rows[0]), nil
 }
 
 func jsonArray(elements []json.RawMessage) rawjson.Text {

@@ -560,7 +560,7 @@ func TestFollowersOfRunsThatGoOnAfterTheirEnd(t *testing.T) {
 		}
 	}
 	wantSeqs(t, "staying follower", seen, 1, 9)
-	again, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: "next"})
+	again, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: "next", NoLineage: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,3 +138,12 @@ func (s *Store) AppendSessionMessages(ctx context.Context, threadID, runPrefix s
 	})
 	return lastSeq, refusal(err)
 }
+
+// ImportSessionMessages is AppendSessionMessages with the times of the messages (created_at), as Import keeps those of events. It takes the
+// rights of agui_maintainer.
+func (s *Store) ImportSessionMessages(ctx context.Context, threadID, runPrefix string, messages []json.RawMessage) (lastSeq int64, err error) {
+	lastSeq, err = s.queries.ImportSessionMessages(ctx, db.ImportSessionMessagesParams{
+		ThreadID: threadID, RunPrefix: runPrefix, Messages: jsonArray(messages), Scope: s.scope,
+	})
+	return lastSeq, refusal(err)
+}

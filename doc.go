@@ -1,7 +1,7 @@
 // Package pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents stream to their UIs, the git-like
 // tree of runs in it, and snapshots that give a conversation back at once.
 //
-// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any golang-migrate):
+// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any other migration tool):
 //
 //	store := pgagui.New(pool, nil)
 //	seq, err := store.Append(ctx, "thread-1", "run-1", events)
@@ -19,7 +19,11 @@
 //
 //	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
 //
-// [Store.Attach] gives what a page shows when it is loaded, and the position to follow from, in one consistent call.
+// [Store.Attach] gives what a page shows when it is loaded, and the position to follow from, in one
+// consistent call.
+//
+// [Store.Threads] lists the threads of a scope, newest activity first, and [Store.SetThread] gives one a
+// title, an agent or metadata.
 //
 // [Store.History] pages through all that happened in a thread, with the tokens of a message joined; [Store.ToolCalls] and [Store.SessionMessages] tell of a
 // conversation with its places in the log. What an agent keeps for itself between runs is session state ([Store.SaveSessionState],

@@ -65,6 +65,39 @@ func ExampleStore_Append_branch() {
 	}
 }
 
+// A list of threads as a UI shows it, page by page.
+func ExampleStore_Threads() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	options := pgagui.ThreadsOptions{Agent: "planner", Limit: 20}
+	for {
+		page, err := store.Threads(ctx, options)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, thread := range page.Threads {
+			fmt.Println(thread.ID, thread.Title, thread.Status, thread.ActiveAt)
+		}
+		if page.Cursor == "" {
+			break
+		}
+		options.Cursor = page.Cursor
+	}
+}
+
+// A thread gets its title before its first run.
+func ExampleStore_SetThread() {
+	ctx := context.Background()
+	var store *pgagui.Store
+	thread, err := store.SetThread(ctx, "thread-1", pgagui.ThreadChanges{
+		Title: new("Three days in Lisbon"), Metadata: json.RawMessage(`{"folder":"trips"}`), CreateIfMissing: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(thread.Title)
+}
+
 // An append that is committed together with the caller's own changes.
 func ExampleStore_WithTx() {
 	ctx := context.Background()

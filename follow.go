@@ -348,6 +348,8 @@ func cannotFollow(key topicKey, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
 	case ErrThreadErased:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.threadID)}
+	case ErrKeyCollision:
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q has the same key as another thread", key.threadID)}
 	default:
 		return &Error{
 			Kind:    kind,

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // says is a RUN_STARTED whose input has a message of the user.
@@ -700,4 +701,26 @@ func TestSetThreadBesideAppends(t *testing.T) {
 		t.Errorf("%+v, error %v", thread, err)
 	}
 	mustVerify(t, store, "t")
+}
+
+// Poolers without prepared statements take parameters whose types the server has to guess.
+func TestThreadsWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		pool, err := pgxpool.New(context.Background(), testdb.New(t)+"&default_query_exec_mode="+mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		store := pgagui.New(pool, nil)
+		set := mustSet(t, store, "t", pgagui.ThreadChanges{
+			Title: new("Title"), Agent: new("agent"), Archived: new(true), Metadata: json.RawMessage(`{"a":{"b":"\"'\\"}}`), CreateIfMissing: true,
+		})
+		listed := listThreads(t, store, pgagui.ThreadsOptions{
+			Title: "title", Agent: "agent", Archived: pgagui.OnlyArchived, Since: set.CreatedAt, Metadata: json.RawMessage(`{"a":{"b":"\"'\\"}}`), Limit: 1,
+		})
+		if len(listed) != 1 || !reflect.DeepEqual(listed[0], set) || len(listThreads(t, store, pgagui.ThreadsOptions{})) != 0 {
+			t.Errorf("%s: %+v was set, %+v are listed", mode, set, listed)
+		}
+	}
 }

@@ -12,13 +12,14 @@ import (
 )
 
 const Abandon = `-- name: Abandon :one
-select agui.abandon($1::text, $2::text, $3::text, $4::text)::bigint as last_seq
+select agui.abandon($1::text, $2::text, $3::text, $4::boolean, $5::text)::bigint as last_seq
 `
 
 type AbandonParams struct {
 	ThreadID string
 	RunID    string
 	Reason   string
+	Imported bool
 	Scope    string
 }
 
@@ -27,6 +28,7 @@ func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error)
 		arg.ThreadID,
 		arg.RunID,
 		arg.Reason,
+		arg.Imported,
 		arg.Scope,
 	)
 	var last_seq int64
@@ -104,4 +106,37 @@ func (q *Queries) ImportEvents(ctx context.Context, arg ImportEventsParams) (int
 	var last_seq int64
 	err := row.Scan(&last_seq)
 	return last_seq, err
+}
+
+const RunInput = `-- name: RunInput :many
+select given.input
+from agui.run_input as given
+where given.thread_key = agui.thread_key($1::text, $2::text) and given.run_no = $3::int
+`
+
+type RunInputParams struct {
+	Scope    string
+	ThreadID string
+	RunNo    int32
+}
+
+// One row, or none.
+func (q *Queries) RunInput(ctx context.Context, arg RunInputParams) ([]rawjson.Text, error) {
+	rows, err := q.db.Query(ctx, RunInput, arg.Scope, arg.ThreadID, arg.RunNo)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []rawjson.Text
+	for rows.Next() {
+		var input rawjson.Text
+		if err := rows.Scan(&input); err != nil {
+			return nil, err
+		}
+		items = append(items, input)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

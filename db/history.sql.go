@@ -197,6 +197,30 @@ func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow,
 	return items, nil
 }
 
+const ImportSessionMessages = `-- name: ImportSessionMessages :one
+select coalesce(max(agui.import_events($1::text, run.run_id, run.events, 0, scope => $2::text)), 0)::bigint as last_seq
+from agui.session_runs($1::text, $3::json, $4::text) as run
+`
+
+type ImportSessionMessagesParams struct {
+	ThreadID  string
+	Scope     string
+	Messages  rawjson.Text
+	RunPrefix string
+}
+
+func (q *Queries) ImportSessionMessages(ctx context.Context, arg ImportSessionMessagesParams) (int64, error) {
+	row := q.db.QueryRow(ctx, ImportSessionMessages,
+		arg.ThreadID,
+		arg.Scope,
+		arg.Messages,
+		arg.RunPrefix,
+	)
+	var last_seq int64
+	err := row.Scan(&last_seq)
+	return last_seq, err
+}
+
 const SessionMessages = `-- name: SessionMessages :many
 select
     coalesce((item).seq, 0)::bigint as seq,

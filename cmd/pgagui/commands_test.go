@@ -277,7 +277,9 @@ func TestVerify(t *testing.T) {
 	if err := json.Unmarshal([]byte(result.out), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := jobs.ThreadProblem{Problem: pgagui.Problem{RunID: "r", Problem: "the run is marked as failed, by its log it is finished"}}
+	want := jobs.ThreadProblem{Problem: pgagui.Problem{
+		RunID: "r", Problem: "the run is marked as failed, by its log it is finished", Severity: pgagui.Damage,
+	}}
 	if len(got.Reports) != 1 || got.Reports[0].ThreadID != "other" || got.Reports[0].Runs != 1 || got.Reports[0].Events != 5 || got.Reports[0].Snapshots != 1 ||
 		len(got.Reports[0].Problems) != 1 || got.Reports[0].Problems[0] != want {
 		t.Errorf("JSON: %s", result.out)
@@ -334,49 +336,6 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	if text := commands.must("help", "scopes"); !strings.Contains(text, scopesText) {
 		t.Errorf("help: %s", text)
 	}
-}
-
-func TestMigrateUpAndDown(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	if status := parse[migrationStatus](commands, "migrate", "status"); status.Version != 0 || status.Latest == 0 || status.Dirty {
-		t.Errorf("status of an empty database: %+v", status)
-	}
-	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "installed") {
-		t.Errorf("up: %s", out)
-	}
-	if out := commands.must("migrate", "up"); !strings.Contains(out, "already") {
-		t.Errorf("up again: %s", out)
-	}
-	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
-		t.Errorf("status: %s", out)
-	}
-	importTree(t, commands)
-
-	refused := commands.run("migrate", "down")
-	if refused.code != exitUsage || !strings.Contains(refused.messages, "1 thread with 4 runs") || !strings.Contains(refused.messages, "--yes") {
-		t.Errorf("down without --yes: exit code %d, %s", refused.code, refused.messages)
-	}
-	commands.must("log", "t") // nothing was deleted
-	commands.must("migrate", "down", "--yes")
-	if out := commands.must("migrate", "down", "--yes"); !strings.Contains(out, "not installed") {
-		t.Errorf("down again: %s", out)
-	}
-	if got := parse[migrated](commands, "migrate", "up"); got.From != 0 || got.Version == 0 {
-		t.Errorf("up after down: %+v", got)
-	}
-}
-
-func TestMigrateSQLInstallsTheSchema(t *testing.T) {
-	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	pool := testdb.Connect(t, commands.databaseURL)
-	for _, arguments := range [][]string{{"migrate", "sql"}, {"migrate", "sql", "--down"}, {"migrate", "sql"}} {
-		if _, err := pool.Exec(t.Context(), commands.must(arguments...)); err != nil {
-			t.Fatalf("%s: %v", arguments, err)
-		}
-	}
-	importTree(t, commands)
 }
 
 func TestFailuresSayWhatToDo(t *testing.T) {
@@ -597,7 +556,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)
-	if text := commands.mustFail(exitRefused, "import", file); !strings.Contains(text, "was erased") {
+	if text := commands.mustFail(exitInput, "import", file); !strings.Contains(text, "was erased") {
 		t.Errorf("import of an erased thread: %q", text)
 	}
 	if text := commands.must("allow", "t"); text != "thread t may begin anew\n" {

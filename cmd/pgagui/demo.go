@@ -52,7 +52,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 		p.databaseURL = server.URL("postgres")
 		fmt.Fprintf(p.out, "A private PostgreSQL server, up in %s. It is gone when the demo ends.\n", durationText(time.Since(begin)))
 	}
-	if err := schema.Up(ctx, p.databaseURL); err != nil {
+	if err := schema.Up(ctx, p.databaseURL, schema.OnNotice(p.notice)); err != nil {
 		return err
 	}
 	pool, err := p.connect(ctx, 4)

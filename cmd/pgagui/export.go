@@ -5,54 +5,70 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
+// exportOptions say which events are exported, and how.
+type exportOptions struct {
+	runID    string
+	lineage  bool
+	compact  string
+	requests string // file
+	null     bool
+}
+
 func (p *program) exportCommand() *cobra.Command {
-	var given exportFlags
-	var compact string
+	var options exportOptions
 	command := &cobra.Command{
 		Use:   "export THREAD",
 		Short: "Print the events of a thread, byte for byte",
 		Long: `Prints the raw events of a thread, one a line, their very bytes. The events of a run come together, the runs in the order in which
 they began, so that import can read them again. With --run they are those of the run's lineage, with --lineage=false too those of the run alone.
 
-An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event instead of a line end.
+What the log keeps beside the events goes to the file that --requests names: the inputs of the runs, byte for byte, and parents that their events
+do not name. "pgagui import --requests" reads it. Without --requests a line on stderr says how many inputs were left out.
+
+An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event, and each request, instead
+of a line end.
 
 With --compact each run's events are replaced by fewer that mean the same: "stream" gives each message and tool call as a start, one
-piece and an end, "snapshot" all messages and the state as they stood at the end of each run (so it is best with --lineage=false).`,
-		Args: oneThread,
+piece and an end, "snapshot" all messages and the state as they stood at the end of each run (so it is best with --lineage=false).
+RUN_STARTED carries the input of the run then.`,
+		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson`,
+		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if compact != "" {
-				shape, err := compaction.ParseShape(compact)
+			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
+			if options.compact != "" {
+				shape, err := compaction.ParseShape(options.compact)
 				if err != nil {
-					return &usageError{problem: `--compact must be "stream" or "snapshot"`, command: command.CommandPath()}
+					return wrong(`--compact must be "stream" or "snapshot"`)
+				}
+				if options.requests != "" {
+					return wrong("--compact puts the inputs into RUN_STARTED: leave --requests out")
 				}
 				return p.withStore(command.Context(), func(store *pgagui.Store) error {
-					return p.exportCompacted(command.Context(), store, arguments[0], given, shape)
+					return p.exportCompacted(command.Context(), store, arguments[0], options, shape)
 				})
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				return p.export(command.Context(), store, arguments[0], given)
+				return p.export(command.Context(), store, arguments[0], options)
 			})
 		},
 	}
-	addRunFlags(command, &given.runID, &given.lineage)
-	command.Flags().StringVar(&compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
-	command.Flags().BoolVar(&given.null, "null", false, "end each event with a NUL byte instead of a line end")
+	addRunFlags(command, &options.runID, &options.lineage)
+	command.Flags().StringVar(&options.compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
+	command.Flags().StringVar(&options.requests, "requests", "", "file to write the inputs of the runs to, which import --requests reads")
+	command.Flags().BoolVar(&options.null, "null", false, "end each event with a NUL byte instead of a line end")
 	return command
-}
-
-// exportFlags say which events are exported, and how.
-type exportFlags struct {
-	runID         string
-	lineage, null bool
 }
 
 // addRunFlags lets a command be told which part of a thread's tree it is about.
@@ -61,16 +77,22 @@ func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 	command.Flags().BoolVar(lineage, "lineage", true, "--lineage=false: the events of the run (without --run: of the head) alone, without those of the runs before it")
 }
 
-func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, given exportFlags) error {
-	runs, err := runsUpTo(ctx, store, threadID, given)
+func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
+	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
 	}
-	if !given.lineage {
+	if !options.lineage {
 		runs = runs[len(runs)-1:]
 	}
-	out := newEventWriter(p.out, given.null, "pgagui export")
-	for _, run := range runs {
+	beside := besideEvents{p: p, threadID: threadID, options: options}
+	if err := beside.create(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, beside.close()) }()
+	out := newEventWriter(p.out, options.null, "pgagui export")
+	for n, run := range runs {
+		namedParent, hasStarted := "", false
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {
 				return err
@@ -78,20 +100,158 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 			if err := out.write(event.Payload, "event %d of thread %q (run %q)", event.Seq, threadID, run.ID); err != nil {
 				return err
 			}
+			if !hasStarted && compaction.EventType(event.Payload) == "RUN_STARTED" {
+				namedParent, hasStarted = textMember(event.Payload, "parentRunId"), true
+			}
+			beside.check(run, event)
+		}
+		input, err := store.RunInput(ctx, threadID, run)
+		if err != nil {
+			return err
+		}
+		head := "" // that import would find there
+		if n > 0 {
+			head = runs[n-1].ID
+		} else if !options.lineage {
+			head = run.Parent
+		}
+		if err := beside.write(run, input, namedParent, head); err != nil {
+			return err
 		}
 	}
 	return out.Flush()
 }
 
+// besideEvents is what an export holds beside the events, and says of what is left out.
+type besideEvents struct {
+	p        *program
+	threadID string
+	options  exportOptions
+
+	file *os.File
+	out  eventWriter
+
+	inputs, parents int // that are left out
+
+	// What import would make of the events: one that it would take for another run's is the first of its kind.
+	split     runSplitter
+	exported  []runName // the runs of the events that it holds back
+	misplaced string
+}
+
+func (b *besideEvents) create() (err error) {
+	if b.options.requests == "" {
+		return nil
+	}
+	if b.file, err = os.Create(b.options.requests); err == nil {
+		b.out = newEventWriter(b.file, b.options.null, "pgagui export")
+	}
+	return err
+}
+
+// check notes whether import would take an event for another run's.
+func (b *besideEvents) check(run pgagui.Run, event pgagui.Event) {
+	if b.misplaced != "" {
+		return
+	}
+	b.exported = append(b.exported, runName{b.threadID, run.ID})
+	taken, err := b.split.add(eventfile.Event{Raw: event.Payload})
+	b.compare(taken, err)
+}
+
+func (b *besideEvents) compare(taken []runEvent, err error) {
+	for n, event := range taken {
+		if b.misplaced == "" && event.run != b.exported[n] {
+			b.misplaced = b.exported[n].String()
+		}
+	}
+	if err != nil && b.misplaced == "" && len(b.exported) > 0 {
+		b.misplaced = b.exported[len(b.exported)-1].String()
+	}
+	b.exported = b.exported[len(taken):]
+}
+
+// write writes the request of a run: its body alone when that says enough.
+func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent, head string) error {
+	request := &request{}
+	if input != nil {
+		if given, err := readRequest(input); err == nil {
+			request = given
+		}
+	}
+	parent := namedParent
+	if parent == "" && request.parent != nil {
+		parent = *request.parent
+	}
+	if parent == "" {
+		parent = head
+	}
+	if b.file == nil {
+		if input != nil {
+			b.inputs++
+		}
+		if parent != run.Parent {
+			b.parents++
+		}
+		return nil
+	}
+	switch line := []byte(nil); {
+	case input == nil && parent == run.Parent:
+		return nil
+	case request.isBody && request.run == runName{b.threadID, run.ID} && parent == run.Parent:
+		return b.out.write(input, "the input of run %q of thread %q", run.ID, b.threadID)
+	default:
+		line = fmt.Appendf(line, `{"threadId":%s,"runId":%s`, jsonString(b.threadID), jsonString(run.ID))
+		if parent != run.Parent {
+			line = fmt.Appendf(line, `,"parentRunId":%s`, jsonString(run.Parent))
+		}
+		if input != nil {
+			line = append(append(line, `,"input":`...), input...)
+		}
+		return b.out.write(append(line, '}'), "the input of run %q of thread %q", run.ID, b.threadID)
+	}
+}
+
+// close completes the file, and says on stderr what was left out.
+func (b *besideEvents) close() error {
+	b.compare(b.split.end())
+	if b.misplaced != "" {
+		fmt.Fprintf(b.p.messages, "import would not take all events of %s for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)\n", b.misplaced)
+	}
+	if b.file != nil {
+		return errors.Join(b.out.Flush(), b.file.Close())
+	}
+	if b.inputs > 0 {
+		fmt.Fprintf(b.p.messages, "left out: %s, so the user's words (--requests FILE writes them)\n", countText(b.inputs, "input"))
+	}
+	if b.parents > 0 {
+		fmt.Fprintf(b.p.messages, "left out: %s that no event names (--requests FILE writes them)\n", countText(b.parents, "parent"))
+	}
+	return nil
+}
+
+func jsonString(text string) []byte {
+	encoded, _ := json.Marshal(text) // a string always has an encoding
+	return encoded
+}
+
+// textMember returns a member of an event that is a string; empty: there is none.
+func textMember(event []byte, name string) (text string) {
+	if json.Unmarshal(member(event, name), &text) != nil {
+		return ""
+	}
+	return text
+}
+
 // exportCompacted compacts run by run, each behind what its lineage means: so all ancestors are read too.
 func (p *program) exportCompacted(
-	ctx context.Context, store *pgagui.Store, threadID string, given exportFlags, shape compaction.Shape,
+	ctx context.Context, store *pgagui.Store, threadID string, options exportOptions, shape compaction.Shape,
 ) error {
-	runs, err := runsUpTo(ctx, store, threadID, given)
+	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(p.out, given.null, "pgagui export")
+	out := newEventWriter(p.out, options.null, "pgagui export")
 	lineages := map[string]*compaction.Fold{} // what each run's lineage means
 	for i, run := range runs {
 		lineage := compaction.New()
@@ -106,7 +266,12 @@ func (p *program) exportCompacted(
 			}
 			events = append(events, event.Payload)
 		}
-		if given.lineage || i == len(runs)-1 {
+		input, err := store.RunInput(ctx, threadID, run)
+		if err != nil {
+			return err
+		}
+		events = withInput(events, input, runName{threadID, run.ID})
+		if options.lineage || i == len(runs)-1 {
 			for _, event := range compaction.CompactEvents(events, shape, lineage) {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
 					return err
@@ -118,6 +283,23 @@ func (p *program) exportCompacted(
 		}
 	}
 	return out.Flush()
+}
+
+// withInput puts the input that is kept beside the events of a run (nil: none) into its RUN_STARTED, unless that has one of its own.
+func withInput(events []json.RawMessage, input json.RawMessage, run runName) []json.RawMessage {
+	if input == nil {
+		return events
+	}
+	for n, event := range events {
+		if compaction.EventType(event) == "RUN_STARTED" {
+			if !hasObject(event, "input") {
+				events[n] = compaction.WithInput(event, input)
+			}
+			return events
+		}
+	}
+	start := fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%s,"runId":%s,"input":%s}`, jsonString(run.threadID), jsonString(run.runID), input)
+	return append([]json.RawMessage{start}, events...)
 }
 
 // eventWriter writes one event a line, or with a NUL byte behind each.
@@ -148,9 +330,9 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 }
 
 // runsUpTo returns the lineage of a run, or all runs of the thread when none is named, parents before children.
-func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, given exportFlags) ([]pgagui.Run, error) {
-	if given.runID == "" && given.lineage {
+func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) ([]pgagui.Run, error) {
+	if options.runID == "" && options.lineage {
 		return store.Runs(ctx, threadID)
 	}
-	return store.Lineage(ctx, threadID, given.runID)
+	return store.Lineage(ctx, threadID, options.runID)
 }

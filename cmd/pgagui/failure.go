@@ -33,9 +33,10 @@ const exitCodesText = `pgagui ends with one of these codes:
     0   done
     1   verify found problems
     2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
-    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used; then the message begins with file:line
+    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used or stored; then the message begins with
+        file:line. pgagui import goes on with the next file first
     4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
-    5   no database to work on: not reachable, without the schema agui, or with another version of it than this program's
+    5   no database to work on: not reachable, without the schema agui, or with another version or build of it than this program's
     6   a job stopped at its limit or time budget with work left: run it again
   130   interrupted (Ctrl-C, SIGTERM); a worker that is told to stop so ends with 0
 
@@ -55,6 +56,8 @@ var (
 	errInterrupted = errors.New("interrupted")
 	// errProblems is the failure of verify, which has printed its findings already.
 	errProblems = errors.New("problems were found")
+	// errBadFiles is the failure of import, which has said what is wrong with each file.
+	errBadFiles = errors.New("not all files were imported")
 	// errWorkLeft is how a job ends that stopped early, which its summary says.
 	errWorkLeft = errors.New("work is left")
 )
@@ -90,10 +93,10 @@ func exitCode(err error) int {
 		return exitWorkLeft
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errBadFiles), errors.As(err, &line), errors.As(err, &file):
+		return exitInput
 	case errors.As(err, &refusal):
 		return exitRefused
-	case errors.As(err, &line), errors.As(err, &file):
-		return exitInput
 	case isUnavailable(err), hasNoSchema(err), isUnfit(err):
 		return exitUnavailable
 	default:
@@ -126,9 +129,12 @@ func hasNoSchema(err error) bool {
 	return false
 }
 
-// isUnfit reports whether migrations cannot run on the database as it is.
+// isUnfit reports whether the schema in the database, or the database, is not what this program works with.
 func isUnfit(err error) bool {
-	for _, unfit := range []error{schema.ErrDirty, schema.ErrNewer, schema.ErrInstalledOtherwise, schema.ErrUnsupported} {
+	for _, unfit := range []error{
+		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrOtherBuild, schema.ErrChanged, schema.ErrInstalledOtherwise,
+		schema.ErrUnsupported,
+	} {
 		if errors.Is(err, unfit) {
 			return true
 		}
@@ -142,7 +148,7 @@ func describe(err error) string {
 	if errors.As(err, &line) {
 		return oneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
 	}
-	if errors.Is(err, errProblems) || errors.Is(err, errWorkLeft) {
+	if errors.Is(err, errProblems) || errors.Is(err, errWorkLeft) || errors.Is(err, errBadFiles) {
 		return ""
 	}
 	return oneLine("pgagui: " + explain(err))
@@ -163,7 +169,7 @@ func explain(err error) string {
 		}
 		return strings.TrimSuffix(err.Error(), ".") + ". " + hint
 	case hasNoSchema(err):
-		return "the database has no schema agui, or an older one: run pgagui migrate up (" + err.Error() + ")"
+		return "the schema agui is not that of this program: see pgagui migrate status (" + err.Error() + ")"
 	case isUnavailable(err):
 		return err.Error() + " (--database-url or DATABASE_URL says which database to use)"
 	default:

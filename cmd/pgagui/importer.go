@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,17 +11,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// importer appends the events of files to the log, one run after another.
+// importer appends the events of files to the log, one run after another, each in a transaction of its own: whatever ends an import,
+// no run is stored in part.
 //
 // It gives every call the seq that the last one of its run returned, beginning with 0. So events that the log has already are
 // compared with it and not stored again, however often a file is imported and wherever an import before was interrupted.
@@ -34,26 +34,34 @@ type importer struct {
 	onProgress func(imported) // after each call to the database
 
 	begin   time.Time
-	threads map[string]bool // those that done has the ids of
 	done    imported
+	threads map[string]*importedThread
+	halted  map[string]string // threads that a file before broke off in: where that was
 
-	file string
-	run  *importedRun // the one that the events belong to at the moment; nil: none has begun in this file
+	// keepsTimes: events are recorded at the times that they name, which the role must be allowed to. See chooseTimes.
+	keepsTimes bool
+	role       string // of the connection; empty: not known yet
+
+	file       string
+	lastThread string       // that a run of this file belongs to
+	run        *importedRun // the one that the events belong to at the moment; nil: none has begun in this file
 }
 
 type importOptions struct {
-	// threadID and runID stand in for ids that a file does not give.
-	threadID, runID string
-	// leaveOpen leaves a run that a file cuts off in progress.
+	// defaults stand in for ids that a file does not give.
+	defaults runName
+	// leaveOpen leaves a run that a file cuts off in progress, and stores what comes as it comes.
 	leaveOpen bool
+	// now records events as of now, whatever times they name.
+	now bool
+	// requests are the inputs of the runs; nil: none are given.
+	requests *requests
 }
 
 // imported is what an import did.
 type imported struct {
-	Threads int `json:"threads"`
-	// ThreadIDs are theirs, in the order in which they came.
-	ThreadIDs []string `json:"threadIds"`
-	Runs      int      `json:"runs"`
+	Threads []*importedThread `json:"threads"` // in the order in which the files name them
+	Runs    int               `json:"runs"`
 	// Events counts those of the files; some are New to the log, the others were AlreadyThere.
 	Events       int64 `json:"events"`
 	New          int64 `json:"new"`
@@ -61,25 +69,46 @@ type imported struct {
 	// Bytes is the size of these events.
 	Bytes int64 `json:"bytes"`
 	// Closed counts the runs that the files cut off and that were closed for that.
-	Closed   int           `json:"closed"`
-	Duration time.Duration `json:"nanoseconds"`
+	Closed int `json:"closed"`
+	// WithoutInput counts the runs of which the log does not hold what the user asked.
+	WithoutInput int `json:"withoutInput"`
+	// FailedFiles counts the files that were not imported, or not to their end.
+	FailedFiles int           `json:"failedFiles"`
+	Duration    time.Duration `json:"nanoseconds"`
+}
+
+// importedThread is what an import did to a thread.
+type importedThread struct {
+	ThreadID string `json:"threadId"`
+	Runs     int    `json:"runs"`
+	Events   int64  `json:"events"`
+	New      int64  `json:"new"`
 }
 
 // importedRun is a run of a file.
 type importedRun struct {
-	threadID, runID string
-	line            int // of its first event
+	name    runName
+	line    int // of its first event
+	request *request
 
 	// What the log had of it before.
-	status pgagui.Status // empty: nothing
-	stored int64         // events
+	status      pgagui.Status // empty: nothing
+	stored      int64         // events
+	storedInput json.RawMessage
 
-	sent  int64 // events appended or found in the log
-	seq   int64 // of the last of them
-	ended bool  // the file has its end
+	// What its first RUN_STARTED carries.
+	hasStarted, carriesInput, namesParent bool
+
+	tx    pgx.Tx // nil: no transaction has begun
+	sent  int64  // events appended or found in the log
+	seq   int64  // of the last of them
+	ended bool   // the file has its end
 
 	pending      []eventfile.Event
 	pendingBytes int
+	isCounted    bool
+
+	uncommitted struct{ events, new, bytes int64 }
 }
 
 const (
@@ -98,46 +127,66 @@ func newImporter(pool *pgxpool.Pool, scope string, options importOptions) *impor
 		onNotice:   func(string) {},
 		onProgress: func(imported) {},
 		begin:      time.Now(),
-		threads:    map[string]bool{},
+		done:       imported{Threads: []*importedThread{}},
+		threads:    map[string]*importedThread{},
+		halted:     map[string]string{},
 	}
 }
 
 // result is what was done so far.
 func (i *importer) result() imported {
 	done := i.done
-	done.Threads = len(done.ThreadIDs)
-	done.ThreadIDs = append([]string{}, done.ThreadIDs...)
 	done.AlreadyThere = done.Events - done.New
 	done.Duration = time.Since(i.begin)
 	return done
 }
 
-// importFile imports the events of a file. Errors that concern an event are *eventfile.Error.
+// importFile imports the events of a file. Errors that concern an event are *eventfile.Error: the runs before it are stored, and of its
+// own run what had ended. Files that come later may not go on with that thread.
 func (i *importer) importFile(ctx context.Context, name string, content io.Reader) error {
-	i.file, i.run = name, nil
+	i.file, i.lastThread, i.run = name, "", nil
+	err := i.importEvents(ctx, name, content)
+	if i.run != nil && i.run.tx != nil {
+		_ = i.run.tx.Rollback(context.WithoutCancel(ctx)) // err says what happened
+	}
+	var where *eventfile.Error
+	// A conflict is with another conversation that has the same ids, and says nothing of this one.
+	if errors.As(err, &where) && i.lastThread != "" && !errors.Is(err, pgagui.ErrConflictingRepeat) && i.halted[i.lastThread] == "" {
+		i.halted[i.lastThread] = fmt.Sprintf("%s:%d", where.File, where.Line)
+	}
+	return err
+}
+
+func (i *importer) importEvents(ctx context.Context, name string, content io.Reader) error {
+	split := runSplitter{file: name, defaults: i.options.defaults}
+	add := func(events []runEvent, err error) error {
+		for n := 0; n < len(events) && err == nil; n++ {
+			err = i.add(ctx, events[n])
+		}
+		return err
+	}
 	lastLine := 0
 	for event, err := range eventfile.Read(name, content) {
+		if err == nil {
+			lastLine = event.Line
+			err = add(split.add(event))
+		}
 		if err != nil {
 			return err
 		}
-		if err := i.add(ctx, event); err != nil {
-			return err
-		}
-		lastLine = event.Line
+	}
+	if err := add(split.end()); err != nil {
+		return err
 	}
 	return i.endRun(ctx, fmt.Sprintf("the imported log ends in line %d of %s", lastLine, name))
 }
 
-func (i *importer) add(ctx context.Context, event eventfile.Event) error {
-	kind := compaction.EventType(event.Raw)
-	if kind == "" {
-		return i.badInput(event.Line, errors.New(`an event must have a "type", which is a string`))
-	}
-	if kind == "RUN_STARTED" || i.run == nil {
+func (i *importer) add(ctx context.Context, event runEvent) error {
+	if i.run == nil || i.run.name != event.run {
 		if err := i.endRun(ctx, fmt.Sprintf("the imported log goes on with another run in line %d of %s", event.Line, i.file)); err != nil {
 			return err
 		}
-		if err := i.beginRun(ctx, event, kind); err != nil {
+		if err := i.beginRun(ctx, event); err != nil {
 			return err
 		}
 	}
@@ -147,107 +196,180 @@ func (i *importer) add(ctx context.Context, event eventfile.Event) error {
 			return err
 		}
 	}
-	run.pending = append(run.pending, event)
+	run.pending = append(run.pending, event.Event)
 	run.pendingBytes += len(event.Raw)
-	if kind == "RUN_FINISHED" || kind == "RUN_ERROR" {
+	switch event.kind {
+	case "RUN_STARTED":
+		if !run.hasStarted {
+			run.hasStarted, run.carriesInput, run.namesParent = true, hasObject(event.Raw, "input"), textMember(event.Raw, "parentRunId") != ""
+		}
+	case "RUN_FINISHED", "RUN_ERROR":
 		run.ended = true
-		return i.send(ctx) // whatever is wrong with the rest of the file, this run is complete
+		return i.commit(ctx) // whatever is wrong with the rest of the file, so much is complete
 	}
 	return nil
 }
 
-// beginRun makes the run of its first event the current one.
-func (i *importer) beginRun(ctx context.Context, event eventfile.Event, kind string) error {
-	run := &importedRun{threadID: i.options.threadID, runID: i.options.runID, line: event.Line}
-	if kind == "RUN_STARTED" {
-		if err := run.readIDs(event.Raw); err != nil {
-			return i.badInput(event.Line, err)
-		}
-	} else if run.threadID == "" || run.runID == "" {
-		return i.badInput(event.Line, fmt.Errorf("%s before any RUN_STARTED: name its run with --thread and --run", kind))
+// beginRun makes the run of an event the current one.
+func (i *importer) beginRun(ctx context.Context, first runEvent) error {
+	run := &importedRun{name: first.run, line: first.Line}
+	i.lastThread = run.name.threadID
+	if where := i.halted[run.name.threadID]; where != "" {
+		return i.badInput(first.Line, fmt.Errorf("thread %q broke off in %s: its later runs must not come before the rest. Mend that and import all of them",
+			run.name.threadID, where))
 	}
-
+	if err := i.chooseTimes(ctx); err != nil {
+		return err
+	}
 	err := i.pool.QueryRow(ctx, `
-		select run.status, sum(batch.n)
+		select
+			run.status,
+			(
+				select coalesce(sum(batch.n), 0)
+				from agui.batch
+				where batch.thread_key = run.thread_key
+					and batch.run_no = run.run_no
+					and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
+			),
+			given.input
 		from agui.run
-		join agui.batch using (thread_key, run_no)
-		where run.thread_key = agui.thread_key($1, $2)
-		    and run.run_id = $3
-		    and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
-		group by run.status`, i.scope, run.threadID, run.runID).Scan(&run.status, &run.stored)
+		left join agui.run_input as given using (thread_key, run_no)
+		where run.thread_key = agui.thread_key($1, $2) and run.run_id = $3`,
+		i.scope, run.name.threadID, run.name.runID).Scan(&run.status, &run.stored, &run.storedInput)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
+	run.request = i.options.requests.take(run.name)
 	i.run = run
 	return nil
 }
 
-// readIDs takes the ids that a RUN_STARTED has and requires that none is missing then.
-func (r *importedRun) readIDs(event []byte) error {
-	// Not a struct: encoding/json would take "THREADID" for "threadId".
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(event, &fields); err != nil {
-		return err
+// chooseTimes finds out whether events can be recorded at the times that they name.
+func (i *importer) chooseTimes(ctx context.Context) error {
+	if i.role != "" {
+		return nil
 	}
-	for _, id := range []struct {
-		field, flag string
-		value       *string
-	}{{"threadId", "--thread", &r.threadID}, {"runId", "--run", &r.runID}} {
-		if raw, ok := fields[id.field]; ok {
-			if err := json.Unmarshal(raw, id.value); err != nil {
-				return fmt.Errorf("the %s of RUN_STARTED must be a string, not %s", id.field, raw)
-			}
-			if !isText(raw, *id.value) {
-				return fmt.Errorf("the %s of RUN_STARTED holds what no text in PostgreSQL can, \\u0000 or half a surrogate pair: %s", id.field, raw)
-			}
-		}
-		if *id.value == "" {
-			return fmt.Errorf("RUN_STARTED has no %s: give one with %s", id.field, id.flag)
-		}
-	}
-	return nil
+	err := i.pool.QueryRow(ctx, `
+		select current_user::text, has_function_privilege(oid, 'execute')
+		from pg_proc
+		where pronamespace = 'agui'::regnamespace and proname = 'import_events'`).Scan(&i.role, &i.keepsTimes)
+	i.keepsTimes = i.keepsTimes && !i.options.now
+	return err
 }
 
-// isText reports whether a JSON string, given as it is written and as Go decoded it, can be an id in the database.
-func isText(raw []byte, decoded string) bool {
-	if strings.ContainsRune(decoded, 0) {
-		return false
-	}
-	// Go makes U+FFFD of a surrogate that stands alone; ids that differ would become the same one.
-	isEscaped := strings.Contains(strings.ToLower(string(raw)), `\ud`)
-	return !(isEscaped && strings.ContainsRune(decoded, utf8.RuneError))
+// hasObject reports whether an event has a member that is an object.
+func hasObject(event []byte, name string) bool {
+	return bytes.HasPrefix(member(event, name), []byte("{"))
 }
 
-// send appends the pending events.
+// send appends the pending events, as long as no error keeps it from that.
 func (i *importer) send(ctx context.Context) error {
 	run := i.run
 	if len(run.pending) == 0 {
 		return nil
 	}
+	store := i.store
+	if !i.options.leaveOpen {
+		if run.tx == nil {
+			var err error
+			if run.tx, err = i.pool.Begin(ctx); err != nil {
+				return err
+			}
+		}
+		store = store.WithTx(run.tx)
+	}
+	appendEvents := store.Append
+	if i.keepsTimes {
+		appendEvents = store.Import
+	}
 	events := make([]json.RawMessage, len(run.pending))
 	for n, event := range run.pending {
 		events[n] = event.Raw
 	}
-	seq, err := i.store.Append(ctx, run.threadID, run.runID, events, pgagui.AfterSeq(run.seq))
+	options := []pgagui.AppendOption{pgagui.AfterSeq(run.seq)}
+	if run.seq == 0 {
+		options = append(options, run.beginning()...)
+	}
+	seq, err := appendEvents(ctx, run.name.threadID, run.name.runID, events, options...)
 	if err != nil {
 		return i.refused(err)
-	}
-	if run.sent == 0 {
-		i.done.Runs++
-		if !i.threads[run.threadID] {
-			i.threads[run.threadID] = true
-			i.done.ThreadIDs = append(i.done.ThreadIDs, run.threadID)
-		}
 	}
 	before := run.sent
 	run.seq = seq
 	run.sent += int64(len(events))
-	i.done.Events += int64(len(events))
-	i.done.New += max(0, run.sent-max(before, run.stored))
-	i.done.Bytes += int64(run.pendingBytes)
+	run.uncommitted.events += int64(len(events))
+	run.uncommitted.new += max(0, run.sent-max(before, run.stored))
+	run.uncommitted.bytes += int64(run.pendingBytes)
 	run.pending, run.pendingBytes = run.pending[:0], 0
-	i.onProgress(i.done)
+	if i.options.leaveOpen {
+		i.count(run)
+	}
+	progress := i.done
+	progress.Events += run.uncommitted.events
+	progress.Bytes += run.uncommitted.bytes
+	i.onProgress(progress)
 	return nil
+}
+
+// beginning is what comes with the call that begins the run.
+func (r *importedRun) beginning() (options []pgagui.AppendOption) {
+	input := r.storedInput // a file that is imported again need not bring the requests again
+	if r.request != nil {
+		if r.request.input != nil {
+			input = r.request.input
+		}
+		switch parent := r.request.parent; {
+		case parent == nil, r.request.isBody && r.namesParent:
+		case *parent == "":
+			options = append(options, pgagui.NoParent())
+		default:
+			options = append(options, pgagui.WithParent(*parent))
+		}
+	}
+	if input != nil {
+		options = append(options, pgagui.WithInput(input))
+	}
+	return options
+}
+
+// commit appends the pending events, and makes what was appended last.
+func (i *importer) commit(ctx context.Context) error {
+	if err := i.send(ctx); err != nil {
+		return err
+	}
+	run := i.run
+	if run.tx != nil {
+		if err := run.tx.Commit(ctx); err != nil {
+			return err
+		}
+		run.tx = nil
+		i.count(run)
+	}
+	return nil
+}
+
+// count adds what was stored of a run to what was done.
+func (i *importer) count(run *importedRun) {
+	thread := i.threads[run.name.threadID]
+	if thread == nil {
+		thread = &importedThread{ThreadID: run.name.threadID}
+		i.threads[run.name.threadID] = thread
+		i.done.Threads = append(i.done.Threads, thread)
+	}
+	if !run.isCounted {
+		run.isCounted = true
+		i.done.Runs++
+		thread.Runs++
+		if !run.carriesInput && run.storedInput == nil && (run.request == nil || run.request.input == nil) {
+			i.done.WithoutInput++
+		}
+	}
+	i.done.Events += run.uncommitted.events
+	i.done.New += run.uncommitted.new
+	i.done.Bytes += run.uncommitted.bytes
+	thread.Events += run.uncommitted.events
+	thread.New += run.uncommitted.new
+	run.uncommitted.events, run.uncommitted.new, run.uncommitted.bytes = 0, 0, 0
 }
 
 // endRun appends what is left of the current run, and closes the run when the file does not.
@@ -259,24 +381,39 @@ func (i *importer) endRun(ctx context.Context, cutOff string) error {
 	if err := i.send(ctx); err != nil {
 		return err
 	}
-	i.run = nil
-	if run.ended || run.status == pgagui.Finished || run.status == pgagui.Failed {
-		return nil
-	}
-	name := fmt.Sprintf("%s:%d: run %q of thread %q", i.file, run.line, run.runID, run.threadID)
+	name := fmt.Sprintf("%s:%d: %s", i.file, run.line, run.name)
 	switch {
+	case run.ended || run.status == pgagui.Finished || run.status == pgagui.Failed:
 	case run.stored > run.sent:
 		i.onNotice(name + " is in progress, and the log has more of it than this file")
 	case i.options.leaveOpen:
 		i.onNotice(name + " has no end and stays in progress")
 	default:
-		if _, err := i.store.Abandon(ctx, run.threadID, run.runID, cutOff); err != nil {
-			return err
+		if err := i.close(ctx, run, cutOff); err != nil {
+			return i.refused(err)
 		}
 		i.done.Closed++
 		i.onNotice(name + " has no end: closed as failed (" + cutOff + ")")
 	}
+	if err := i.commit(ctx); err != nil {
+		return err
+	}
+	i.run = nil
 	return nil
+}
+
+// close ends a run that the file cuts off.
+func (i *importer) close(ctx context.Context, run *importedRun, cutOff string) error {
+	store := i.store
+	if run.tx != nil {
+		store = store.WithTx(run.tx)
+	}
+	abandon := store.Abandon
+	if i.keepsTimes {
+		abandon = store.AbandonImported
+	}
+	_, err := abandon(ctx, run.name.threadID, run.name.runID, cutOff)
+	return err
 }
 
 func (i *importer) badInput(line int, err error) error {
@@ -292,18 +429,23 @@ func (i *importer) refused(err error) error {
 		return err
 	}
 	run := i.run
-	// Where no event is named, it is the first one that the log does not have.
-	position := max(0, run.stored-run.sent)
-	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
-		position, _ = strconv.ParseInt(match[1], 10, 64)
-		position--
-	}
-	position = min(position, int64(len(run.pending)-1))
 	if errors.Is(err, pgagui.ErrConflictingRepeat) {
 		refusal.Hint = "Is this another conversation with the same ids? Give it a --scope."
+		if strings.HasSuffix(refusal.Message, "the call brings one") {
+			refusal.Hint = "An input comes with the call that begins a run: erase the thread first, or give another --scope."
+		}
 	}
 	if errors.Is(err, pgagui.ErrRunCutOff) {
 		refusal.Hint = "Was the run imported when this file was shorter? It was closed then; --leave-open does not."
 	}
+	// Where no event is named, it is the first one that the log does not have, or all of the run.
+	position := max(0, run.stored-run.sent)
+	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
+		position, _ = strconv.ParseInt(match[1], 10, 64)
+		position--
+	} else if len(run.pending) == 0 || errors.Is(err, pgagui.ErrConflictingRepeat) {
+		return i.badInput(run.line, err)
+	}
+	position = min(position, int64(len(run.pending)-1))
 	return i.badInput(run.pending[position].Line, err)
 }

@@ -22,7 +22,7 @@ func (p *program) logCommand() *cobra.Command {
 		Use:   "log THREAD",
 		Short: "Show the runs of a thread, as a table or a tree",
 		Long: `Shows the runs of a thread: which run each follows, how it ended, its events (their seqs; runs side by side interleave), and
-what the user asked, where RUN_STARTED has it. * marks the head, which a run follows when it names no parent.`,
+what the user asked, where the input of the run is known. * marks the head, which a run follows when it names no parent.`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			pool, err := p.connect(command.Context(), 1)
@@ -79,47 +79,62 @@ func readLog(ctx context.Context, pool *pgxpool.Pool, scope, threadID string) ([
 // readInputs returns what the user asked in each run of a thread, by the number of the run.
 func readInputs(ctx context.Context, pool *pgxpool.Pool, scope, threadID string) (map[int]string, error) {
 	rows, err := pool.Query(ctx, `
-		select run.run_no, batch.events
+		select run.run_no, batch.events, given.input
 		from agui.run
 		join agui.batch using (thread_key, first_seq)
+		left join agui.run_input as given on given.thread_key = run.thread_key and given.run_no = run.run_no
 		where run.thread_key = agui.thread_key($1, $2)`, scope, threadID)
 	if err != nil {
 		return nil, err
 	}
 	inputs := map[int]string{}
 	var number int
-	var events json.RawMessage
-	_, err = pgx.ForEachRow(rows, []any{&number, &events}, func() error {
-		for first, err := range compaction.Split(events) {
-			if err == nil {
-				inputs[number] = inputOf(first)
+	var events, beside json.RawMessage
+	_, err = pgx.ForEachRow(rows, []any{&number, &events, &beside}, func() error {
+		input := beside
+		for event, err := range compaction.Split(events) {
+			if err != nil {
+				return err
 			}
-			return err
+			if compaction.EventType(event) == "RUN_STARTED" {
+				if hasObject(event, "input") {
+					input = member(event, "input")
+				}
+				break
+			}
 		}
+		inputs[number] = wordsOf(input)
 		return nil
 	})
 	return inputs, err
 }
 
-// inputOf returns what the user asked, where RUN_STARTED has it: the last message of its input if that is the user's.
-func inputOf(runStarted []byte) string {
-	var started struct {
-		Input struct {
-			Messages []struct {
-				Role    string          `json:"role"`
-				Content json.RawMessage `json:"content"`
-			} `json:"messages"`
-			Resume []json.RawMessage `json:"resume"`
-		} `json:"input"`
+// member returns the value of a member of a JSON object; nil: there is none.
+func member(object []byte, name string) (value []byte) {
+	for key, found := range compaction.Members(object) {
+		if key == name {
+			value = found
+		}
 	}
-	if json.Unmarshal(runStarted, &started) != nil {
-		return "" // the log takes an input of any shape
+	return value
+}
+
+// wordsOf returns what the user asked with the input of a run: its last message if that is the user's.
+func wordsOf(input []byte) string {
+	var asked struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+		Resume []json.RawMessage `json:"resume"`
 	}
-	input := started.Input
-	if last := len(input.Messages) - 1; last >= 0 && input.Messages[last].Role == "user" {
-		return textOf(input.Messages[last].Content)
+	if json.Unmarshal(input, &asked) != nil {
+		return "" // there is none, or one of another shape: the log takes any
 	}
-	if len(input.Resume) > 0 {
+	if last := len(asked.Messages) - 1; last >= 0 && asked.Messages[last].Role == "user" {
+		return textOf(asked.Messages[last].Content)
+	}
+	if len(asked.Resume) > 0 {
 		return "(answer to an interrupt)"
 	}
 	return ""

@@ -26,12 +26,7 @@ mode cannot keep the lock that holds off other migrations.`,
 		},
 	}
 	migrate.AddCommand(
-		&cobra.Command{
-			Use:   "up",
-			Short: "Install the schema, or upgrade it",
-			Args:  cobra.NoArgs,
-			RunE:  func(command *cobra.Command, _ []string) error { return p.migrateUp(command.Context()) },
-		},
+		p.migrateUpCommand(),
 		p.migrateDownCommand(),
 		&cobra.Command{
 			Use:   "status",
@@ -50,12 +45,32 @@ type migrated struct {
 	Version uint `json:"version"`
 }
 
-func (p *program) migrateUp(ctx context.Context) error {
+func (p *program) migrateUpCommand() *cobra.Command {
+	var acceptChanges bool
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Install the schema, or upgrade it",
+		Long: `Installs the schema agui, or upgrades it to the version of this program. Where there is nothing to upgrade, it makes the roles and
+privileges that are missing: those of a database that was restored on another server, for instance.
+
+It refuses a schema that another build of pgagui has installed, or a newer one, and one in which objects were changed by hand.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.migrateUp(command.Context(), acceptChanges) },
+	}
+	command.Flags().BoolVar(&acceptChanges, "accept-changes", false, "go on where objects were changed by hand, and take them as they are")
+	return command
+}
+
+func (p *program) migrateUp(ctx context.Context, acceptChanges bool) error {
 	before, err := schema.Status(ctx, p.databaseURL)
 	if err != nil {
 		return err
 	}
-	if err := schema.Up(ctx, p.databaseURL); err != nil {
+	options := []schema.Option{schema.OnNotice(p.notice)}
+	if acceptChanges {
+		options = append(options, schema.AcceptChanges())
+	}
+	if err := schema.Up(ctx, p.databaseURL, options...); err != nil {
 		return err
 	}
 	if p.json {
@@ -72,27 +87,43 @@ func (p *program) migrateUp(ctx context.Context) error {
 	return nil
 }
 
+// notice shows what the server noted.
+func (p *program) notice(text string) { fmt.Fprintln(p.messages, oneLine("pgagui: "+text)) }
+
 func (p *program) migrateDownCommand() *cobra.Command {
-	var yes bool
+	var yes, force bool
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema with everything in it",
 		Long: `Removes the schema agui with everything that it stores: all threads of all scopes, their events and their snapshots. There is no way
-back but a backup. It asks first; where there is no terminal to ask on, it needs --yes.`,
+back but a backup. It asks first; where there is no terminal to ask on, it needs --yes.
+
+It removes what the install has recorded as its own, whichever build of pgagui made it. What others made in the schemas stays. When
+something of others depends on what it removes, it removes nothing and says what.`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes) },
+		RunE: func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
 	}
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	command.Flags().BoolVar(&force, "force", false,
+		"remove it also where another tool has installed it, and where nothing says what belongs to it:\nthen the schemas go with all that is in them")
 	return command
 }
 
-func (p *program) migrateDown(command *cobra.Command, yes bool) error {
+func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 	ctx := command.Context()
 	before, err := schema.Status(ctx, p.databaseURL)
 	if err != nil {
 		return err
 	}
-	if before.Version > 0 {
+	notInstalled := errors.Is(before.Problem(), schema.ErrNotInstalled)
+	if !notInstalled {
+		options := []schema.Option{schema.OnNotice(p.notice)}
+		if force {
+			options = append(options, schema.Force())
+		}
+		if err := schema.CheckDown(ctx, p.databaseURL, options...); err != nil {
+			return err
+		}
 		loss, err := p.describeLoss(ctx)
 		if err != nil {
 			return err
@@ -103,14 +134,14 @@ func (p *program) migrateDown(command *cobra.Command, yes bool) error {
 				return err
 			}
 		}
-		if err := schema.Down(ctx, p.databaseURL); err != nil {
+		if err := schema.Down(ctx, p.databaseURL, options...); err != nil {
 			return err
 		}
 	}
 	if p.json {
 		return p.printJSON(migrated{From: before.Version})
 	}
-	if before.Version == 0 {
+	if notInstalled {
 		_, err = fmt.Fprintln(p.out, "the schema agui is not installed")
 	} else {
 		_, err = fmt.Fprintln(p.out, "removed the schema agui")
@@ -118,27 +149,32 @@ func (p *program) migrateDown(command *cobra.Command, yes bool) error {
 	return err
 }
 
-// describeLoss says what "migrate down" would delete.
+// describeLoss says what "migrate down" would delete, of another build too.
 func (p *program) describeLoss(ctx context.Context) (string, error) {
-	pool, err := p.connect(ctx, 1)
+	pool, err := p.openPool(ctx, 1)
 	if err != nil {
 		return "", err
 	}
 	defer pool.Close()
 	var database string
-	var threads, runs, bytes int64
+	var bytes int64
 	err = pool.QueryRow(ctx, `
 		select
 		    current_database(),
-		    (select count(*) from agui.thread),
-		    (select count(*) from agui.run),
-		    (select sum(pg_total_relation_size(oid))::bigint from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r')`).
-		Scan(&database, &threads, &runs, &bytes)
+		    coalesce(sum(pg_total_relation_size(class.oid)), 0)::bigint
+		from pg_class as class
+		join pg_namespace as namespace
+		    on namespace.oid = class.relnamespace
+		where namespace.nspname in ('agui', 'agui_internal') and class.relkind = 'r'`).Scan(&database, &bytes)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("This deletes the schema agui of database %q with everything in it: %s with %s (%s on disk).",
-		database, countText(threads, "thread"), countText(runs, "run"), bytesText(bytes)), nil
+	everything := fmt.Sprintf("%s on disk", bytesText(bytes))
+	var threads, runs int64
+	if err := pool.QueryRow(ctx, `select (select count(*) from agui.thread), (select count(*) from agui.run)`).Scan(&threads, &runs); err == nil {
+		everything = fmt.Sprintf("%s with %s (%s)", countText(threads, "thread"), countText(runs, "run"), everything)
+	}
+	return fmt.Sprintf("This deletes the schema agui of database %q with everything in it: %s.", database, everything), nil
 }
 
 // confirm asks on the terminal.
@@ -158,9 +194,15 @@ func (p *program) confirm(command *cobra.Command) error {
 }
 
 type migrationStatus struct {
-	Version uint `json:"version"`
-	Latest  uint `json:"latest"`
-	Dirty   bool `json:"dirty"`
+	Version     uint   `json:"version"`
+	Latest      uint   `json:"latest"`
+	Fingerprint string `json:"fingerprint"`
+	// Expected is the fingerprint of the version in this program.
+	Expected  string          `json:"expected"`
+	OtherTool bool            `json:"otherTool"`
+	Changes   []schema.Change `json:"changes"`
+	// Problem is empty when the schema is up to date.
+	Problem string `json:"problem"`
 }
 
 func (p *program) migrateStatus(ctx context.Context) error {
@@ -168,52 +210,112 @@ func (p *program) migrateStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	problem := state.Problem()
 	if p.json {
-		return p.printJSON(migrationStatus(state))
+		status := migrationStatus{
+			Version: state.Version, Latest: state.Latest, Fingerprint: state.Fingerprint, Expected: state.Expected,
+			OtherTool: state.OtherTool, Changes: append([]schema.Change{}, state.Changes...),
+		}
+		if problem != nil {
+			status.Problem = problem.Error()
+		}
+		if err := p.printJSON(status); err != nil {
+			return err
+		}
+	} else if _, err := fmt.Fprintln(p.out, describeState(state)); err != nil {
+		return err
+	}
+	if errors.Is(problem, schema.ErrNotInstalled) || errors.Is(problem, schema.ErrOlder) {
+		return nil // and "migrate up" will do
+	}
+	return problem
+}
+
+func describeState(state schema.State) string {
+	problem := state.Problem()
+	version := fmt.Sprintf("version %d", state.Version)
+	if state.OtherTool {
+		version += ", installed by another tool"
 	}
 	switch {
-	case state.Dirty:
-		_, err = fmt.Fprintf(p.out, "the migration to version %d was interrupted: pgagui migrate up says what to do\n", state.Version)
-	case state.Version == 0:
-		_, err = fmt.Fprintf(p.out, "not installed: pgagui migrate up installs version %d\n", state.Latest)
-	case state.Version < state.Latest:
-		_, err = fmt.Fprintf(p.out, "version %d: pgagui migrate up upgrades to %d\n", state.Version, state.Latest)
-	case state.Version > state.Latest:
-		_, err = fmt.Fprintf(p.out, "version %d, newer than this program, which has up to %d\n", state.Version, state.Latest)
-	default:
-		_, err = fmt.Fprintf(p.out, "version %d, up to date\n", state.Version)
+	case errors.Is(problem, schema.ErrNotInstalled):
+		return fmt.Sprintf("not installed: pgagui migrate up installs version %d", state.Latest)
+	case errors.Is(problem, schema.ErrOlder) && state.OtherTool:
+		return fmt.Sprintf("%s: pgagui migrate sql --from %d prints what leads to %d", version, state.Version, state.Latest)
+	case errors.Is(problem, schema.ErrOlder):
+		return fmt.Sprintf("%s: pgagui migrate up upgrades to %d", version, state.Latest)
+	case errors.Is(problem, schema.ErrNewer):
+		return fmt.Sprintf("%s, newer than this program, which has up to %d", version, state.Latest)
+	case errors.Is(problem, schema.ErrOtherBuild) && state.Version == 0:
+		return "installed, but nothing says by which build of pgagui"
+	case errors.Is(problem, schema.ErrOtherBuild):
+		return version + " of another build of pgagui"
+	case errors.Is(problem, schema.ErrChanged):
+		return version + ", changed by hand since it was installed"
+	case state.CatalogUnrecorded:
+		return version + ", up to date; changes by hand can be told after the next pgagui migrate up"
 	}
-	return err
+	return version + ", up to date"
 }
 
 func (p *program) migrateSQLCommand() *cobra.Command {
-	var down bool
-	var format string
+	var (
+		from   uint
+		down   bool
+		format string
+	)
 	command := &cobra.Command{
 		Use:   "sql",
 		Short: "Print the SQL that installs the schema, for other migration tools",
-		Long: `Prints the SQL that installs the schema agui, for those who install with another tool. Run it in one transaction:
+		Long: `Prints the SQL that installs the schema agui, for those who install with another tool; with --from what upgrades it from a version.
+Run it in one transaction:
 
-    pgagui migrate sql | psql --single-transaction --set ON_ERROR_STOP=1
+    pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
 
-With --format sqlc it prints the tables, views and functions as sqlc (https://sqlc.dev) reads them, with the types of columns, arguments and results: list that file in
-sqlc.yaml under schema.`,
+As a migration of a tool of yours, whose version table then says what is installed:
+
+    golang-migrate  pgagui migrate sql --from 2 > migrations/017_pgagui.up.sql
+                    pgagui migrate sql --from 2 --down > migrations/017_pgagui.down.sql
+    goose           pgagui migrate sql --from 2 --format goose > migrations/00017_pgagui.sql
+    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql; atlas migrate hash
+
+With --format sqlc it prints the tables, views and functions as sqlc (https://sqlc.dev) reads them, with
+the types of columns, arguments and results, to be listed in sqlc.yaml under schema and not to be run.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			text := schema.UpSQL()
-			switch {
-			case format == "sqlc" && !down:
-				text = sqlc.Schema
-			case format != "plain":
-				return &usageError{problem: "--format must be plain, or sqlc, which goes without --down", command: command.CommandPath()}
-			case down:
-				text = schema.DownSQL()
+			text, err := migrationSQL(from, down, format)
+			if err != nil {
+				return &usageError{problem: err.Error(), command: command.CommandPath()}
 			}
-			_, err := io.WriteString(p.out, text)
+			if text == "" {
+				fmt.Fprintf(p.messages, "there is nothing after version %d\n", from)
+			}
+			_, err = io.WriteString(p.out, text)
 			return err
 		},
 	}
-	command.Flags().BoolVar(&down, "down", false, "the SQL that removes it, with everything in it")
-	command.Flags().StringVar(&format, "format", "plain", "plain, or sqlc: the schema as sqlc reads it, not to be run")
+	command.Flags().UintVar(&from, "from", 0, "only what comes after this version, which pgagui migrate status tells")
+	command.Flags().BoolVar(&down, "down", false, "the SQL that takes that back; from 0 on it removes everything that is stored")
+	command.Flags().StringVar(&format, "format", "plain", "plain; goose: up and down in one file with goose's annotations;\nor sqlc: the schema as sqlc reads it")
 	return command
+}
+
+func migrationSQL(from uint, down bool, format string) (string, error) {
+	switch {
+	case from > schema.Latest():
+		return "", fmt.Errorf("--from %d: this program has versions up to %d", from, schema.Latest())
+	case format != "plain" && format != "goose" && format != "sqlc":
+		return "", fmt.Errorf("--format %s: want plain, goose or sqlc", format)
+	case format == "sqlc" && (down || from > 0):
+		return "", errors.New("--format sqlc prints the whole schema: leave --down and --from out")
+	case format == "sqlc":
+		return sqlc.Schema, nil
+	case format == "goose" && down:
+		return "", errors.New("--format goose prints up and down in one file: leave --down out")
+	case format == "goose":
+		return schema.GooseSQL(from), nil
+	case down:
+		return schema.DownSQL(from), nil
+	}
+	return schema.UpSQL(from), nil
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/sql/schema"
 )
 
 // program is one invocation of pgagui: where it reads and writes, and the settings that all commands share.
@@ -45,6 +48,7 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 	if ctx.Err() != nil {
 		err = errInterrupted
 	}
+	err = p.adviseOnPermission(command, err)
 	if text := describe(err); text != "" {
 		fmt.Fprintln(messages, text)
 	}
@@ -96,8 +100,25 @@ Results go to stdout, everything else to stderr.`,
 	return root
 }
 
-// connect opens a pool of up to so many connections and makes sure that the database answers.
+// connect opens a pool of up to so many connections and makes sure that the database answers and has this program's schema.
 func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	pool, err := p.openPool(ctx, connections)
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Check(ctx, pool); err != nil {
+		pool.Close()
+		var refusal *pgconn.PgError
+		if isUnfit(err) || errors.As(err, &refusal) && !isUnavailable(err) {
+			return nil, err
+		}
+		return nil, &unavailableError{err}
+	}
+	return pool, nil
+}
+
+// openPool opens a pool, whatever the database holds.
+func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(p.databaseURL)
 	if err != nil {
 		return nil, &unavailableError{err}
@@ -108,10 +129,6 @@ func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, 
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, &unavailableError{err}
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
 		return nil, &unavailableError{err}
 	}
 	return pool, nil

@@ -109,11 +109,12 @@ func TestImportNamesItsThreads(t *testing.T) {
 	}
 	file := writeFile(t, "chats.ndjson", lines...)
 	out := strings.Split(strings.TrimSpace(commands.must("import", file)), "\n")
-	if len(out) != 22 || out[1] != "  thread-0" || out[20] != "  thread-19" || out[21] != "  … and 2 more (pgagui threads lists them)" {
+	if len(out) != 23 || out[1] != "thread-0   1     2       2" || out[20] != "thread-19  1     2       2" ||
+		out[21] != "… and 2 more (pgagui threads lists them)" || !strings.HasPrefix(out[22], "22 threads, 22 runs, 44 events, ") {
 		t.Errorf("import prints\n%s", strings.Join(out, "\n"))
 	}
 	result := parse[imported](commands, "import", file)
-	if result.Threads != 22 || len(result.ThreadIDs) != 22 || result.ThreadIDs[21] != "thread-21" {
+	if len(result.Threads) != 22 || result.Threads[21].ThreadID != "thread-21" {
 		t.Errorf("import --json: %+v", result)
 	}
 }

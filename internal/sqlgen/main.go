@@ -1,53 +1,82 @@
-// Sqlgen writes the migration of the functions from their sources, one SQL object a file in sql/api, sql/internal and
-// sql/privileges:
+// Sqlgen writes the migrations of the schemas agui and agui_internal from their sources, one SQL object a file in sql/api,
+// sql/internal and sql/privileges:
 //
-//	go run ./internal/sqlgen           write sql/schema/000002_functions.up.sql and .down.sql
+//	go run ./internal/sqlgen           write the next migration, sql/schema/NNNNNN_functions, and the records in all that are not released
 //	go run ./internal/sqlgen -check    fail when they are not what it would write
+//	go run ./internal/sqlgen -release  freeze the migrations as they are: sql/schema/released.sum has their hashes from now on
 package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pgagui/pgagui/internal/sqlgen/generator"
 )
-
-// target is the migration that is generated, without .up.sql or .down.sql, below the folder sql.
-const target = "schema/000002_functions"
-
-const regenerate = "run: go run ./internal/sqlgen"
 
 func main() {
 	check := flag.Bool("check", false, "write nothing; fail when a file is not up to date")
+	release := flag.Bool("release", false, "freeze the migrations as they are")
 	folder := flag.String("sql", "sql", "folder with the sources and the migrations")
 	flag.Parse()
-	if err := run(*folder, *check); err != nil {
+	do := write
+	switch {
+	case *check:
+		do = compare
+	case *release:
+		do = freeze
+	}
+	if err := do(*folder); err != nil {
 		fmt.Fprintln(os.Stderr, "sqlgen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(folder string, check bool) error {
-	up, down, err := generate(os.DirFS(folder))
+func write(folder string) error {
+	files, err := generator.Generate(os.DirFS(folder))
 	if err != nil {
 		return err
 	}
-	for suffix, content := range map[string][]byte{".up.sql": up, ".down.sql": down} {
-		path := filepath.Join(folder, filepath.FromSlash(target+suffix))
-		if !check {
-			if err := os.WriteFile(path, content, 0o644); err != nil {
-				return err
-			}
-			continue
+	for name, content := range files {
+		path := filepath.Join(folder, "schema", name)
+		if content != nil {
+			err = os.WriteFile(path, content, 0o644)
+		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
-		current, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("%w; %s", err, regenerate)
-		}
-		if !bytes.Equal(current, content) {
-			return fmt.Errorf("%s is not up to date with its sources; %s", path, regenerate)
+			return err
 		}
 	}
 	return nil
+}
+
+func compare(folder string) error {
+	files, err := generator.Generate(os.DirFS(folder))
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		path := filepath.Join(folder, "schema", name)
+		current, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !bytes.Equal(current, content) {
+			return fmt.Errorf("%s is not up to date with its sources; run: go run ./internal/sqlgen", path)
+		}
+	}
+	return nil
+}
+
+func freeze(folder string) error {
+	list, err := generator.Release(os.DirFS(folder))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "schema", generator.ReleasedFile), list, 0o644)
 }

@@ -22,7 +22,7 @@ const (
 // makeTemplate gives the name of a database that has the schema installed. The name has the hash of the migrations, so
 // a template is made once for all processes and remade when the migrations change.
 func (s *testServer) makeTemplate(ctx context.Context) (name string, err error) {
-	name = fmt.Sprintf("%s%.12x", templatePrefix, sha256.Sum256([]byte(schema.UpSQL())))
+	name = fmt.Sprintf("%s%.12x", templatePrefix, sha256.Sum256([]byte(schema.UpSQL(0))))
 
 	// This connection stays open, for its lock tells other processes that the template is in use.
 	connection, err := pgx.Connect(ctx, s.address)

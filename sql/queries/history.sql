@@ -37,6 +37,10 @@ from agui.session_messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(
 select coalesce(max(agui.append(@thread_id::text, run.run_id, run.events, 0, scope => @scope::text)), 0)::bigint as last_seq
 from agui.session_runs(@thread_id::text, @messages::json, @run_prefix::text) as run;
 
+-- name: ImportSessionMessages :one
+select coalesce(max(agui.import_events(@thread_id::text, run.run_id, run.events, 0, scope => @scope::text)), 0)::bigint as last_seq
+from agui.session_runs(@thread_id::text, @messages::json, @run_prefix::text) as run;
+
 -- name: ToolCalls :many
 select
     coalesce((item).tool_call_id, '')::text as tool_call_id,

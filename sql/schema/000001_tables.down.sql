@@ -1,4 +1,8 @@
-drop table agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
+-- Record of the install, written by internal/sqlgen. Do not edit.
+drop function agui_internal.installed();
+-- End of the record.
+
+drop table agui_internal.installed_object, agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
 
 -- A schema goes with the last thing in it: migration tools may keep their version table there.
 do $$

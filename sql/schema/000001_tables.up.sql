@@ -327,6 +327,19 @@ comment on column agui.erasure.events is 'Number of events that it had.';
 comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
 
+create table agui_internal.installed_object (
+    object       text primary key,
+    definition   text not null,
+    server_major int not null
+);
+
+comment on table agui_internal.installed_object is
+    'How the catalog defined the objects of this install when it was made, so that changes by hand are noticed. See agui_internal.changed_objects().';
+comment on column agui_internal.installed_object.object is 'Kind and name, as DROP takes them: function agui.head(text, text).';
+comment on column agui_internal.installed_object.definition is 'A hash of its definition.';
+comment on column agui_internal.installed_object.server_major is
+    'The major version of PostgreSQL that wrote the definition. After pg_upgrade there is nothing to compare with until "pgagui migrate up" records it anew.';
+
 -- lz4 compresses several times faster than pglz; servers built without it keep their default.
 do $$
 begin
@@ -341,3 +354,23 @@ begin
     end if;
 end
 $$;
+
+-- Record of the install, written by internal/sqlgen. Do not edit.
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
+language sql
+immutable
+parallel safe
+as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
+index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object
+}''::text[]';
+
+comment on function agui_internal.installed() is
+    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, and what belongs to them. '
+    'The migrations write it, whichever tool runs them.';
+
+revoke execute on function agui_internal.installed() from public;
+-- End of the record.

@@ -16,6 +16,7 @@ drop function agui_internal.fold_difference(a agui_internal.fold, b agui_interna
 drop type agui_internal.life_event;
 drop function agui_internal.run_at(leaf agui.run, at_seq bigint);
 drop function agui_internal.find_run(thread_id text, run_id text, scope text);
+drop function agui_internal.checked_thread_key(thread_id text, scope text);
 drop function agui_internal.ancestors(leaf agui.run);
 drop function agui_internal.title_of_message(message json);
 drop function agui_internal.title_of_input(events json, input json);
@@ -77,13 +78,15 @@ drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_a
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
+drop function agui_internal.privilege_changes();
+drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
 drop function agui_internal.stale_runs(out thread_key uuid, out run_no int);
 drop function agui_internal.reap_run(thread_key uuid, run_no int);
 drop function agui_internal.open_parts(run agui.run, until bigint);
 drop type agui_internal.open_part;
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
-drop function agui_internal.close_run(thread_key uuid, run_no int, reason text);
+drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
 drop function agui_internal.json_text(token text);
 drop function agui_internal.json_string_token(token text);
 drop function agui_internal.json_string_token_escapes(token text);
@@ -106,6 +109,9 @@ drop function agui_internal.json_as_string(value json);
 drop function agui_internal.json_unguard(document text);
 drop function agui_internal.job_lock_id(name text);
 drop function agui_internal.allow_log_change(allowed boolean);
+drop procedure agui_internal.record_objects();
+drop function agui_internal.changed_objects(out object text, out change text);
+drop function agui_internal.catalog_objects();
 drop function agui_internal.with_joined_text(event json, in_content boolean, piece text);
 drop function agui_internal.read_event_span(event json);
 drop type agui_internal.event_span;
@@ -162,7 +168,7 @@ drop trigger refuse_change on agui.batch;
 drop function agui_internal.refuse_log_change();
 drop function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text);
 drop function agui_internal.plain_event_count(events json);
-drop function agui_internal.next_place(thread_key uuid, run_id text, after_seq bigint);
+drop function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint);
 drop function agui_internal.max_json_depth();
 drop function agui_internal.max_call_bytes();
 drop function agui_internal.match_repeat(thread_key uuid, run_no int, run_first_seq bigint, after_seq bigint, events json, subject text, cut_off boolean, out n int, out last_seq bigint);
@@ -237,7 +243,7 @@ drop function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[]);
 drop type agui.keep_alive_row;
 drop function agui.attach(thread_id text, run_id text, at_seq bigint, at_time timestamptz, after_seq bigint, shape text, scope text);
 drop type agui.attachment;
-drop function agui.abandon(thread_id text, run_id text, reason text, scope text);
+drop function agui.abandon(thread_id text, run_id text, reason text, imported boolean, scope text);
 drop aggregate agui.json_patch_agg(patch jsonb);
 drop function agui_internal.json_patch_agg_result(patches jsonb[]);
 drop function agui_internal.json_patch_all(doc jsonb, patches jsonb[]);
@@ -265,3 +271,27 @@ drop function agui.import_events(thread_id text, run_id text, events json, after
 drop function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[], inputs json[], parent_run_ids text[], parallel boolean[], strict boolean, wait boolean, durable boolean, scopes text[]);
 drop type agui.append_result;
 drop function agui.append(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text);
+
+-- Record of the install, written by internal/sqlgen. Do not edit.
+drop function agui_internal.installed();
+
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
+language sql
+immutable
+parallel safe
+as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
+index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object
+}''::text[]';
+
+comment on function agui_internal.installed() is
+    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, and what belongs to them. '
+    'The migrations write it, whichever tool runs them.';
+
+revoke execute on function agui_internal.installed() from public;
+
+delete from agui_internal.installed_object;
+-- End of the record.

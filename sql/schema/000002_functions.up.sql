@@ -32,7 +32,7 @@ begin
         perform agui_internal.lock_thread(key);
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
         select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
-        from agui_internal.next_place(key, append.run_id, append.after_seq) as place
+        from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -169,8 +169,8 @@ begin
                     select
                         item.*,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
-                        as item (key, run_id, events, after_seq, input, parent_run_id, call_no)
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
                     where not is_done[item.call_no]
                 ) as item
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
@@ -179,7 +179,7 @@ begin
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
                 select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
                 from asked
-                cross join lateral agui_internal.next_place(asked.key, asked.run_id, asked.after_seq) as place
+                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
                 where asked.n is not null
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
@@ -347,13 +347,15 @@ parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
     select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
     from agui.checkpoint as checkpoint
     left join agui.checkpoint as parent
         on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+    where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
     order by checkpoint.checkpoint_no;
 end
@@ -486,7 +488,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui.thread_key(scope, thread_id), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
     if erasure.thread_key is null then
         raise exception using
@@ -555,10 +557,12 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = agui.thread_key(lift_erasure.scope, lift_erasure.thread_id) and erasure.allowed_at is null;
+    where erasure.thread_key = key and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -1919,6 +1923,7 @@ create or replace function agui.abandon(
     thread_id text,
     run_id    text,
     reason    text default 'its writer is gone',
+    imported  boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -1927,7 +1932,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);
@@ -1935,16 +1940,17 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'), coalesce(imported, false));
 end
 $$;
 
-comment on function agui.abandon(text, text, text, text) is
+comment on function agui.abandon(text, text, text, boolean, text) is
     'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
     'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
     'Errors: UI001 unknown thread, UI002 unknown run.';
 
-revoke execute on function agui.abandon(text, text, text, text) from public;
+revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
 
 -- sql/api/types/attachment.sql
 create type agui.attachment as (
@@ -2080,10 +2086,19 @@ begin
     end if;
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
-        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        select
+            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
+            asked.run_id, asked.call_no
         from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
     loop
-        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        -- Nothing is said for a thread that another one has the key of: its runs were refused when they began.
+        select asked.* into run
+        from agui.run as asked
+        join agui.thread as thread on thread.thread_key = asked.thread_key
+        where asked.thread_key = item.thread_key
+            and asked.run_id = item.run_id
+            and thread.scope = item.scope
+            and thread.thread_id = item.thread_id;
         if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
             -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
@@ -2156,7 +2171,12 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                when item.after_seq <= 0 then null
+                -- Once for each follower: whoever has seen events was not refused then.
+                when item.after_seq <= 0 then (
+                    select 'UI012'
+                    from agui.thread as thread
+                    where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
+                )
                 when holder.first_seq is null and exists (
                     select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
                 ) then 'UI014'
@@ -3130,7 +3150,7 @@ return encode(
 
 comment on function agui.thread_key(text, text) is
     'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and thread id. '
-    'agui.append checks that two threads never share one.';
+    'A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;
 
@@ -3763,60 +3783,56 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    routine record;
+    role       record;
+    statement  text;
+    left_to_do text[] := '{}';
 begin
-    if (select count(*) from pg_roles where rolname in ('agui_reader', 'agui_writer', 'agui_maintainer')) < 3 then
-        raise exception using
-            errcode = 'undefined_object',
-            message = 'the roles agui_reader, agui_writer and agui_maintainer do not all exist',
-            hint = 'create role agui_reader nologin; create role agui_writer nologin in role agui_reader; '
-                'create role agui_maintainer nologin in role agui_writer; then call agui.grant_access() again.';
-    end if;
-
-    grant usage on schema agui, agui_internal to agui_reader, agui_writer, agui_maintainer;
-    grant select on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key,
-        agui.session_state, agui.checkpoint, agui.erasure, agui.event to agui_reader, agui_writer;
-    grant insert on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.message, agui.snapshot, agui.session_key, agui.session_state, agui.checkpoint
-        to agui_writer;
-    grant update (status, last_seq, ended_at, seen_at, stop_requested_at, stop_reason, cut_off_reason, n, log_bytes, repacked_at)
-        on agui.run to agui_writer;
-    grant update (through_seq, message_nos, state, interrupts, lanes, created_at) on agui.snapshot to agui_writer;
-    grant update (last_version, saved_at) on agui.session_key to agui_writer;
-    grant delete on agui.message, agui.snapshot, agui.session_state to agui_writer;
-    grant update on agui.thread_activity to agui_writer;
-    -- Nothing changes a thread's row; locking it takes the right to.
-    grant update (created_at) on agui.thread to agui_writer;
-
-    grant usage on schema agui, agui_internal to pg_monitor;
-    grant select on agui.stats, agui.lag to agui_reader, agui_writer, pg_monitor;
-    grant execute on function agui_internal.lease(), agui_internal.repack_after() to pg_monitor;  -- which agui.lag calls
-
-    -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-    grant delete on agui.thread, agui.run, agui.batch, agui.run_input, agui.thread_activity, agui.session_key, agui.checkpoint to agui_maintainer;
-    grant update (recorded_at, n, events, earlier_us) on agui.batch to agui_maintainer;
-    grant insert, update (allowed_at, allowed_by, scope, thread_id) on agui.erasure to agui_maintainer;
-
-    -- Who imports says when things happened.
-    grant execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) to agui_maintainer;
-
-    -- What cannot write is for readers, all the rest for writers.
-    for routine in
-        select pg_proc.oid::regprocedure as signature, pg_proc.provolatile <> 'v' as only_reads
-        from pg_proc
-        where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
-            and pg_proc.prorettype <> 'trigger'::regtype
-            and pg_proc.proname not in ('grant_access', 'import_events')
+    for role in
+        select *
+        from (values ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_maintainer', 'agui_writer')) as role (name, member_of)
     loop
-        execute format('grant execute on routine %s to agui_writer', routine.signature);
-        if routine.only_reads then
-            execute format('grant execute on routine %s to agui_reader', routine.signature);
-        end if;
+        statement := format('create role %I nologin', role.name);
+        begin
+            if to_regrole(role.name) is null then
+                execute statement;
+            end if;
+        exception
+            when duplicate_object or unique_violation then
+                null;  -- another database of the server did at the same time
+            when insufficient_privilege then
+                left_to_do := left_to_do || statement;
+        end;
+
+        continue when role.member_of is null;
+        statement := format('grant %I to %I', role.member_of, role.name);
+        begin
+            if not pg_has_role(role.name, role.member_of, 'usage') then
+                execute statement;
+            end if;
+        exception
+            when unique_violation then
+                null;
+            when insufficient_privilege or undefined_object then
+                left_to_do := left_to_do || statement;
+        end;
     end loop;
+
+    foreach statement in array array(select agui_internal.privilege_changes()) loop
+        execute statement;
+    end loop;
+
+    if left_to_do <> '{}' then
+        raise warning using
+            message = format('the roles of pgagui are not complete, and %I may not complete them', current_user),
+            hint = format('As a role that may, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
+    end if;
 end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Grants what the roles agui_reader, agui_writer and agui_maintainer need. The migrations call it; call it once more after making the roles by hand.';
+    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are missing, and the privileges of these roles and of pg_monitor on '
+    'what belongs to pgagui as they should be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so does '
+    '"pgagui migrate up" when there is nothing to migrate: after a restore on another server, for instance.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -3882,7 +3898,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui.thread_key(scope, thread_id);
+    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;
@@ -4158,10 +4174,15 @@ cross join lateral rows from (json_array_elements(batch.events), unnest(batch.ea
 
 comment on view agui.event is
     'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
+
 comment on column agui.event.seq is 'Position in the thread''s log: 1, 2, 3, … in commit order.';
+
 comment on column agui.event.type is 'type of the event, decoded.';
+
 comment on column agui.event.recorded_at is 'When the event was appended.';
+
 comment on column agui.event.payload is 'The event, byte for byte.';
+
 comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
 
 -- sql/internal/repack/repack_after.sql
@@ -4229,12 +4250,19 @@ cross join (
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
     'alone, and pg_monitor may read it.';
+
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
+
 comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
+
 comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
+
 comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+
 comment on column agui.lag.running_runs is 'Runs in progress.';
+
 comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
 
 -- sql/api/views/stats.sql
@@ -4271,18 +4299,31 @@ from run;
 comment on view agui.stats is
     'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
     'and pg_monitor may read it.';
+
 comment on column agui.stats.threads is 'Threads.';
+
 comment on column agui.stats.runs is 'Runs.';
+
 comment on column agui.stats.running_runs is 'Runs in progress.';
+
 comment on column agui.stats.finished_runs is 'Runs that ended with RUN_FINISHED.';
+
 comment on column agui.stats.failed_runs is 'Runs that ended with RUN_ERROR.';
+
 comment on column agui.stats.events is 'Events of the runs that have ended.';
+
 comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
+
 comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
+
 comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
+
 comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
+
 comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+
 comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
+
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
 
 -- sql/internal/append/append_events.sql
@@ -4343,15 +4384,21 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as thread (thread_key)
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
             select * from agui.batch where thread_key = key order by first_seq desc limit 1
         ) as batch on true;
 
+        if log_end.is_another_thread then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
         new_events := events;
         new_n := call.n;
 
@@ -4395,7 +4442,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;
@@ -4552,10 +4601,7 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        raise exception using
-            errcode = 'UI012',
-            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
     end if;
     return false;
 end
@@ -5088,7 +5134,7 @@ comment on function agui_internal.max_json_depth() is 'How deep arrays and objec
 revoke execute on function agui_internal.max_json_depth() from public;
 
 -- sql/internal/append/next_place.sql
-create or replace function agui_internal.next_place(thread_key uuid, run_id text, after_seq bigint)
+create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
 returns table (run_no int, first_seq bigint, recorded_at timestamptz)
 language sql
 stable
@@ -5097,6 +5143,12 @@ parallel safe
 begin atomic
     select run.run_no, latest.first_seq + latest.n, latest.recorded_at
     from (
+        select thread.scope, thread.thread_id
+        from agui.thread as thread
+        where thread.thread_key = next_place.thread_key
+        limit 1
+    ) as thread
+    cross join lateral (
         select run.run_no
         from agui.run as run
         where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
@@ -5109,15 +5161,19 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where next_place.after_seq is null
-        or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no;
+    where thread.scope = next_place.scope
+        and thread.thread_id = next_place.thread_id
+        and (
+            next_place.after_seq is null
+            or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+        );
 end;
 
-comment on function agui_internal.next_place(uuid, text, bigint) is
+comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
     'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
-    'run, or a call that may be a repeat.';
+    'run, a call that may be a repeat, or a key that stands for another thread.';
 
-revoke execute on function agui_internal.next_place(uuid, text, bigint) from public;
+revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
 
 -- sql/internal/append/plain_event_count.sql
 create or replace function agui_internal.plain_event_count(events json)
@@ -5125,10 +5181,11 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
+-- in any case, as a rule.
 return case
     when agui_internal.is_single_token_event(events) then 1
-    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+    when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
@@ -5362,7 +5419,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.checked_thread_key(thread_id, scope);
     found_checkpoint agui.checkpoint;
 begin
     if thread_id is null or namespace is null or scope is null then
@@ -8019,6 +8076,160 @@ comment on function agui_internal.with_joined_text(json, boolean, text) is
 
 revoke execute on function agui_internal.with_joined_text(json, boolean, text) from public;
 
+-- sql/internal/install/catalog_objects.sql
+create or replace function agui_internal.catalog_objects()
+returns setof agui_internal.installed_object
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with owned as (
+        select
+            split_part(owned.object, ' ', 1) as kind,
+            substr(owned.object, strpos(owned.object, ' ') + 1) as name
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as owned (object)
+    ),
+    relation as (
+        select owned.kind, owned.name, class.oid, class.relkind, class.relpersistence, class.reloptions
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        where owned.kind in ('table', 'view', 'index')
+    ),
+    definition (object, text) as (
+        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        select
+            format('table %s', relation.name),
+            concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
+        from relation
+        cross join lateral (
+            select string_agg(
+                concat_ws(' ', attribute.attname, format_type(attribute.atttypid, attribute.atttypmod), attribute.attnotnull,
+                    attribute.attidentity, attribute.attgenerated, pg_get_expr(standard.adbin, standard.adrelid)),
+                e'\n' order by attribute.attname)
+            from pg_attribute as attribute
+            left join pg_attrdef as standard
+                on standard.adrelid = attribute.attrelid and standard.adnum = attribute.attnum
+            where attribute.attrelid = relation.oid and attribute.attnum > 0 and not attribute.attisdropped
+        ) as columns (text)
+        cross join lateral (
+            select string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid)), e'\n' order by conname)
+            from pg_constraint
+            where conrelid = relation.oid and contype in ('c', 'f', 'p', 'u', 'x')
+        ) as constraints (text)
+        where relation.kind = 'table'
+        union all
+        select format('view %s', relation.name), concat_ws(e'\n', relation.reloptions, pg_get_viewdef(relation.oid))
+        from relation
+        where relation.kind = 'view'
+        union all
+        select format('index %s', relation.name), concat_ws(e'\n', pg_get_indexdef(relation.oid), index.indisvalid)
+        from relation
+        join pg_index as index
+            on index.indexrelid = relation.oid
+        where relation.kind = 'index'
+        union all
+        select format('trigger %s', owned.name), concat_ws(e'\n', pg_get_triggerdef(trigger.oid), trigger.tgenabled)
+        from owned
+        join pg_trigger as trigger
+            on trigger.tgrelid = to_regclass(split_part(owned.name, ' on ', 2)) and trigger.tgname = split_part(owned.name, ' on ', 1)
+        where owned.kind = 'trigger'
+        union all
+        select
+            format('type %s', owned.name),
+            concat_ws(e'\n', type.typtype, format_type(type.typbasetype, type.typtypmod), attributes.text)
+        from owned
+        join pg_type as type
+            on type.oid = to_regtype(owned.name)
+        cross join lateral (
+            select string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod)), e'\n' order by attnum)
+            from pg_attribute
+            where attrelid = type.typrelid and attnum > 0 and not attisdropped
+        ) as attributes (text)
+        where owned.kind = 'type'
+        union all
+        select
+            format('%s %s',
+                case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
+            case routine.prokind
+                when 'a' then (
+                    select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
+                    from pg_aggregate
+                    where aggfnoid = routine.oid
+                )
+                else pg_get_functiondef(routine.oid)
+            end
+        from owned
+        join pg_namespace as namespace
+            on namespace.nspname = split_part(owned.name, '.', 1)
+        join pg_proc as routine
+            on routine.pronamespace = namespace.oid and routine.proname = split_part(owned.name, '.', 2)
+        where owned.kind = 'routine'
+    )
+    select
+        definition.object,
+        encode(sha256(convert_to(definition.text, 'UTF8')), 'hex'),
+        current_setting('server_version_num')::int / 10000
+    from definition
+$$;
+
+comment on function agui_internal.catalog_objects() is
+    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
+    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+
+revoke execute on function agui_internal.catalog_objects() from public;
+
+-- sql/internal/install/changed_objects.sql
+create or replace function agui_internal.changed_objects(out object text, out change text)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        coalesce(recorded.object, present.object),
+        case
+            when present.object is null then 'missing'
+            when recorded.object is null then 'added'
+            else 'changed'
+        end
+    from agui_internal.installed_object as recorded
+    full join agui_internal.catalog_objects() as present
+        on present.object = recorded.object
+    where present.definition is distinct from recorded.definition
+        -- Nothing is recorded after a restore without data, and nothing to compare with on another major version.
+        and exists (
+            select from agui_internal.installed_object as reference
+            where reference.server_major = current_setting('server_version_num')::int / 10000
+        )
+    order by 1
+$$;
+
+comment on function agui_internal.changed_objects() is
+    'The objects of the install that are not as the migrations left them: changed, missing, or (a function of the same name as one of the install) added.';
+
+revoke execute on function agui_internal.changed_objects() from public;
+
+-- sql/internal/install/record_objects.sql
+create or replace procedure agui_internal.record_objects()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.installed_object;
+    insert into agui_internal.installed_object
+    select * from agui_internal.catalog_objects();
+end
+$$;
+
+comment on procedure agui_internal.record_objects() is
+    'Records how the objects of the install are now, for agui_internal.changed_objects(). The migrations call it.';
+
+revoke execute on procedure agui_internal.record_objects() from public;
+
 -- sql/internal/jobs/allow_log_change.sql
 create or replace function agui_internal.allow_log_change(allowed boolean)
 returns void
@@ -8553,7 +8764,7 @@ comment on function agui_internal.json_text(text) is
 revoke execute on function agui_internal.json_text(text) from public;
 
 -- sql/internal/live/close_run.sql
-create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text)
+create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
 language plpgsql
 volatile
@@ -8591,7 +8802,7 @@ begin
     where batch.thread_key = close_run.thread_key
     order by batch.first_seq desc
     limit 1;
-    stamp := greatest(log_end.recorded_at, clock_timestamp());
+    stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
     insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
     values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
@@ -8605,12 +8816,13 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_run(uuid, int, text) is
+comment on function agui_internal.close_run(uuid, int, text, boolean) is
     'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
+    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
+    'the end is dated as the last event of the log. '
     'The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_run(uuid, int, text) from public;
+revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
 -- sql/internal/live/close_stale_runs.sql
 create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
@@ -8817,6 +9029,186 @@ comment on function agui_internal.stale_runs() is
     'The runs in progress of all scopes that gave no sign of life within the lease (agui_internal.lease()): those that agui.reap closes.';
 
 revoke execute on function agui_internal.stale_runs() from public;
+
+-- sql/internal/privileges/expected_privileges.sql
+create or replace function agui_internal.expected_privileges(out privilege text, out object text, out grantee text)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with rule (privileges, objects, grantees) as (values
+        (array['usage'], array['schema agui', 'schema agui_internal'], array['agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor']),
+        (
+            array['select'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.event', 'table agui_internal.installed_object'
+            ],
+            array['agui_reader', 'agui_writer']
+        ),
+        (
+            array['insert'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint'
+            ],
+            array['agui_writer']
+        ),
+        (
+            array[
+                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (stop_requested_at)',
+                'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
+            ],
+            array['table agui.run'],
+            array['agui_writer']
+        ),
+        (
+            array[
+                'update (through_seq)', 'update (message_nos)', 'update (state)', 'update (interrupts)', 'update (lanes)', 'update (created_at)'
+            ],
+            array['table agui.snapshot'],
+            array['agui_writer']
+        ),
+        (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
+        (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
+        (array['update'], array['table agui.thread_activity'], array['agui_writer']),
+        -- Nothing changes a thread's row; locking it takes the right to.
+        (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
+
+        (array['select'], array['table agui.stats', 'table agui.lag'], array['agui_reader', 'agui_writer', 'pg_monitor']),
+
+        -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
+        (
+            array['delete'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity',
+                'table agui.session_key', 'table agui.checkpoint'
+            ],
+            array['agui_maintainer']
+        ),
+        (
+            array['update (recorded_at)', 'update (n)', 'update (events)', 'update (earlier_us)'],
+            array['table agui.batch'],
+            array['agui_maintainer']
+        ),
+        (
+            array['insert', 'update (allowed_at)', 'update (allowed_by)', 'update (scope)', 'update (thread_id)'],
+            array['table agui.erasure'],
+            array['agui_maintainer']
+        )
+    )
+    select privilege.name, object.name, grantee.name
+    from rule
+    cross join unnest(rule.privileges) as privilege (name)
+    cross join unnest(rule.objects) as object (name)
+    cross join unnest(rule.grantees) as grantee (name)
+    union all
+    select 'execute', format('routine %s', routine.oid::regprocedure), grantee.name
+    from agui_internal.installed() as installed
+    cross join unnest(installed.objects) as owned (object)
+    join pg_namespace as namespace
+        on namespace.nspname in ('agui', 'agui_internal')
+    join pg_proc as routine
+        on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
+    join (values ('agui_reader'), ('agui_writer'), ('agui_maintainer'), ('pg_monitor')) as grantee (name)
+        -- What cannot write is for readers, all the rest for writers. Who imports says when things happened. pg_monitor gets what the
+        -- command line and agui.lag call.
+        on case grantee.name
+            when 'agui_reader' then routine.provolatile <> 'v'
+            when 'agui_writer' then routine.proname not in ('grant_access', 'record_objects', 'import_events')
+            when 'agui_maintainer' then routine.proname = 'import_events'
+            else routine.proname in ('installed', 'lease', 'repack_after')
+        end
+    where routine.prorettype <> 'trigger'::regtype
+$$;
+
+comment on function agui_internal.expected_privileges() is 'Who may do what: the privileges that agui.grant_access() sees to.';
+
+revoke execute on function agui_internal.expected_privileges() from public;
+
+-- sql/internal/privileges/privilege_changes.sql
+create or replace function agui_internal.privilege_changes()
+returns setof text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with owned as (
+        select split_part(owned.object, ' ', 1) as kind, split_part(owned.object, ' ', 2) as name
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as owned (object)
+    ),
+    list (object, privilege_suffix, owner, privileges) as (
+        select format('schema %I', nspname), '', nspowner, nspacl
+        from pg_namespace
+        where nspname in ('agui', 'agui_internal')
+        union all
+        select format('table %s', owned.name), '', class.relowner, class.relacl
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        where owned.kind in ('table', 'view')
+        union all
+        select format('table %s', owned.name), format(' (%I)', attribute.attname), class.relowner, attribute.attacl
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        join pg_attribute as attribute
+            on attribute.attrelid = class.oid and attribute.attacl is not null
+        where owned.kind in ('table', 'view')
+        union all
+        select
+            format('routine %s', routine.oid::regprocedure), '', routine.proowner,
+            coalesce(routine.proacl, acldefault('f', routine.proowner))
+        from owned
+        join pg_namespace as namespace
+            on namespace.nspname = split_part(owned.name, '.', 1)
+        join pg_proc as routine
+            on routine.pronamespace = namespace.oid and routine.proname = split_part(owned.name, '.', 2)
+        where owned.kind = 'routine'
+    ),
+    present as (
+        select
+            lower(granted.privilege_type) || list.privilege_suffix as privilege,
+            list.object,
+            case granted.grantee when 0 then 'public' else granted.grantee::regrole::text end as grantee
+        from list
+        cross join aclexplode(list.privileges) as granted
+        where granted.grantor = list.owner
+    ),
+    expected as (
+        select privilege, object, grantee
+        from agui_internal.expected_privileges()
+        where to_regrole(grantee) is not null
+    ),
+    change (statement) as (
+        select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
+        from (
+            select * from present
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor')
+            except
+            select * from expected
+        ) as surplus
+        group by privilege, object
+        union all
+        select format('grant %s on %s to %s', privilege, object, string_agg(grantee, ', ' order by grantee))
+        from (select * from expected except select * from present) as missing
+        group by privilege, object
+    )
+    select change.statement
+    from change
+    order by change.statement
+$$;
+
+comment on function agui_internal.privilege_changes() is
+    'The statements that make the privileges on the objects of the install as agui_internal.expected_privileges() has them, for the roles that exist. '
+    'Privileges of other roles are left alone.';
+
+revoke execute on function agui_internal.privilege_changes() from public;
 
 -- sql/internal/read/batch_with.sql
 -- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
@@ -9411,7 +9803,11 @@ begin
             errcode = 'UI008',
             message = 'session state needs a thread id and a scope that are not null';
     end if;
-    return case when run_id is null then 0 else (agui_internal.find_run(thread_id, run_id, scope)).run_no end;
+    if run_id is null then
+        perform agui_internal.checked_thread_key(thread_id, scope);
+        return 0;
+    end if;
+    return (agui_internal.find_run(thread_id, run_id, scope)).run_no;
 end
 $$;
 
@@ -11551,6 +11947,36 @@ comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs f
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
+-- sql/internal/tree/checked_thread_key.sql
+create or replace function agui_internal.checked_thread_key(thread_id text, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key uuid := agui.thread_key(scope, thread_id);
+begin
+    perform
+    from agui.thread as thread
+    where thread.thread_key = key
+        and (thread.scope <> checked_thread_key.scope or thread.thread_id <> checked_thread_key.thread_id);
+    if found then
+        raise exception using
+            errcode = 'UI012',
+            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
+            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+    end if;
+    return key;
+end
+$$;
+
+comment on function agui_internal.checked_thread_key(text, text) is
+    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+
+revoke execute on function agui_internal.checked_thread_key(text, text) from public;
+
 -- sql/internal/tree/find_run.sql
 create or replace function agui_internal.find_run(thread_id text, run_id text, scope text)
 returns agui.run
@@ -11563,21 +11989,32 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_run agui.run;
 begin
+    -- The key is compared in the same statement: it may stand for another thread.
     if run_id is null then
         select * into found_run
         from agui.run as run
         where run.thread_key = key
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            )
         order by run.run_no desc
         limit 1;
     else
         select * into found_run
         from agui.run as run
-        where run.thread_key = key and run.run_id = find_run.run_id;
+        where run.thread_key = key
+            and run.run_id = find_run.run_id
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            );
     end if;
     if found_run.run_no is not null then
         return found_run;
     end if;
 
+    key := agui_internal.checked_thread_key(thread_id, scope);
     perform from agui.run as run where run.thread_key = key limit 1;
     if not found then
         raise exception using
@@ -11594,7 +12031,7 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run.';
+    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
 
@@ -12399,37 +12836,109 @@ comment on function agui_internal.verify_tree(uuid) is 'What is wrong with the t
 
 revoke execute on function agui_internal.verify_tree(uuid) from public;
 
+reset check_function_bodies;
+
+-- Record of the install, written by internal/sqlgen. Do not edit.
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
+language sql
+immutable
+parallel safe
+as 'select 2, ''5cefa9ed0bb08b0d77cb626f8fa084311a067676248b037887f5925af7becc1d'', ''{
+index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
+routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
+routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children, routine agui.compact,
+routine agui.compact_events, routine agui.compact_running, routine agui.erase, routine agui.erase_older,
+routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.history,
+routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
+routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
+routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.merge_base,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
+routine agui.restore, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
+routine agui.session_states, routine agui.session_versions, routine agui.set_thread, routine agui.state,
+routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
+routine agui.verify, routine agui_internal.active_at, routine agui_internal.allow_log_change,
+routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
+routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.catalog_objects,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key, routine agui_internal.close_run,
+routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
+routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.delete_unused_messages,
+routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
+routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
+routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
+routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
+routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_calls,
+routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
+routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_open, routine agui_internal.fold_part, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
+routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
+routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
+routine agui_internal.installed, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_member_set, routine agui_internal.json_members,
+routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
+routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
+routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
+routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
+routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
+routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
+routine agui_internal.json_too_deep, routine agui_internal.json_unguard, routine agui_internal.last_activity_at,
+routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
+routine agui_internal.life_cycle, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
+routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.next_place, routine agui_internal.next_to_compact,
+routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_run_begun,
+routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
+routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.replay_events, routine agui_internal.resolve_parent, routine agui_internal.run_at,
+routine agui_internal.run_size, routine agui_internal.scan_events, routine agui_internal.scope_key,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.stale_runs, routine agui_internal.status_after,
+routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
+trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
+trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
+type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
+type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
+type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.json_nodes,
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.stats
+}''::text[]';
+
+call agui_internal.record_objects();
+-- End of the record.
+
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well,
 -- agui_maintainer also repacks and erases.
 -- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
-do $$
-begin
-    if not exists (select from pg_roles where rolname = 'agui_reader') then
-        create role agui_reader nologin;
-    end if;
-    if not exists (select from pg_roles where rolname = 'agui_writer') then
-        create role agui_writer nologin in role agui_reader;
-    end if;
-    if not exists (select from pg_roles where rolname = 'agui_maintainer') then
-        create role agui_maintainer nologin in role agui_writer;
-    end if;
-exception
-    when duplicate_object or unique_violation then
-        null;  -- another database of the server was migrated at the same time
-    when insufficient_privilege then
-        raise notice 'the roles agui_reader, agui_writer and agui_maintainer were not created: % may not create roles. '
-            'Create them and call agui.grant_access(); until then only the owner of the schema can use it.', current_user;
-end
-$$;
-
-do $$
-begin
-    call agui.grant_access();
-exception
-    when undefined_object then
-        null;  -- the notice above says what to do
-end
-$$;
-
-reset check_function_bodies;
+call agui.grant_access();

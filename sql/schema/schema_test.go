@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-migrate/migrate/v4"
-	_ "github.com/golang-migrate/migrate/v4/source/file"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -84,7 +82,7 @@ func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.Version != 0 || before.Latest == 0 || before.Dirty {
+	if before.Version != 0 || before.Latest == 0 || !errors.Is(before.Problem(), schema.ErrNotInstalled) {
 		t.Errorf("status of an empty database: %+v", before)
 	}
 	for range 2 { // the second time there is nothing to do
@@ -96,7 +94,7 @@ func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.Version != after.Latest || after.Dirty {
+	if after.Version != after.Latest || after.Problem() != nil {
 		t.Errorf("status after Up: %+v", after)
 	}
 	for range 2 {
@@ -107,110 +105,6 @@ func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
 	if schemaExists(t, pool) {
 		t.Error("Down left the schema agui")
 	}
-}
-
-func TestDownKeepsWhatOthersMade(t *testing.T) {
-	t.Parallel()
-	address := testdb.New(t)
-	pool := testdb.Connect(t, address)
-	exec(t, pool, `create table agui.mine (); create function agui.mine() returns int return 1`)
-	if err := schema.Down(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
-	if got := ask[int](t, pool, `select agui.mine() from (select count(*) from agui.mine) as mine`); got != 1 {
-		t.Errorf("agui.mine() = %d", got)
-	}
-}
-
-func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
-	t.Parallel()
-	address := testdb.Empty(t)
-	pool := testdb.Connect(t, address)
-	engine := plainMigrate(t, address)
-
-	state, err := schema.Status(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range state.Latest {
-		before := objects(t, pool)
-		for _, step := range []int{+1, -1} {
-			if err := engine.Steps(step); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if after := objects(t, pool); after != before {
-			t.Errorf("before\n%s\n\nafter\n%s", before, after)
-		}
-		if err := engine.Steps(+1); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// plainMigrate is golang-migrate as its command line sets it up when it is given nothing but the folder and the database.
-func plainMigrate(t *testing.T, address string) *migrate.Migrate {
-	t.Helper()
-	engine, err := migrate.New("file://.", strings.Replace(address, "postgres://", "pgx5://", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(engine.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return engine
-}
-
-func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
-	t.Parallel()
-	installed := testdb.Pool(t)
-	want, wantPrivileges := objects(t, installed), tablePrivileges(t, installed)
-
-	t.Run("golang-migrate", func(t *testing.T) {
-		t.Parallel()
-		address := testdb.Empty(t)
-		pool := testdb.Connect(t, address)
-		engine := plainMigrate(t, address)
-		if err := engine.Up(); err != nil {
-			t.Fatal(err)
-		}
-		if got := objects(t, pool); got != want {
-			t.Errorf("got\n%s\n\nwant\n%s", got, want)
-		}
-		if got := tablePrivileges(t, pool); got != wantPrivileges {
-			t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
-		}
-		if _, err := schema.Status(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
-			t.Errorf("Status: got %v, want %v", err, schema.ErrInstalledOtherwise)
-		}
-		if err := schema.Up(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
-			t.Errorf("Up: got %v, want %v", err, schema.ErrInstalledOtherwise)
-		}
-		if err := engine.Down(); err != nil {
-			t.Fatal(err)
-		}
-		if got := objects(t, pool); got != "" {
-			t.Errorf("left behind:\n%s", got)
-		}
-	})
-
-	t.Run("SQL text", func(t *testing.T) {
-		t.Parallel()
-		pool := testdb.Connect(t, testdb.Empty(t))
-		exec(t, pool, schema.UpSQL())
-		if got := objects(t, pool); got != want {
-			t.Errorf("got\n%s\n\nwant\n%s", got, want)
-		}
-		if got := tablePrivileges(t, pool); got != wantPrivileges {
-			t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
-		}
-		exec(t, pool, schema.DownSQL())
-		if got := objects(t, pool); got != "" {
-			t.Errorf("left behind:\n%s", got)
-		}
-	})
 }
 
 func TestProcessesThatMigrateAtOnceTakeTurns(t *testing.T) {
@@ -265,7 +159,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 		t.Errorf("got %v, want %v", err, schema.ErrBusy)
 	}
 	state, err := schema.Status(t.Context(), address)
-	if err != nil || state.Dirty || state.Version != state.Latest {
+	if err != nil || state.Problem() != nil {
 		t.Errorf("after a migration that gave way: %+v, %v", state, err)
 	}
 
@@ -294,42 +188,19 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 	exec(t, pool, `
 		create schema agui;
 		create table agui.schema_migrations (version bigint not null primary key, dirty boolean not null);
-		create table agui.thread ()`)
+		create table agui.message ()`)
 
 	err := schema.Up(t.Context(), address)
 	if err == nil || !strings.Contains(err.Error(), "000001_tables.up.sql") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one line that names the migration", err)
 	}
 	state, err := schema.Status(t.Context(), address)
-	if err != nil || state.Version != 0 || state.Dirty {
+	if err != nil || state.Version != 0 {
 		t.Errorf("got %+v, %v", state, err)
 	}
-	exec(t, pool, `drop table agui.thread`)
+	exec(t, pool, `drop table agui.message`)
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestDirtyDatabaseIsRefused(t *testing.T) {
-	t.Parallel()
-	address := testdb.New(t)
-	exec(t, testdb.Connect(t, address), `update agui.schema_migrations set dirty = true`)
-	if err := schema.Up(t.Context(), address); !errors.Is(err, schema.ErrDirty) {
-		t.Errorf("got %v, want %v", err, schema.ErrDirty)
-	}
-	if state, err := schema.Status(t.Context(), address); err != nil || !state.Dirty {
-		t.Errorf("got %+v, %v", state, err)
-	}
-}
-
-func TestNewerDatabaseIsRefused(t *testing.T) {
-	t.Parallel()
-	address := testdb.New(t)
-	exec(t, testdb.Connect(t, address), `update agui.schema_migrations set version = 999`)
-	for name, migrate := range map[string]func(context.Context, string) error{"Up": schema.Up, "Down": schema.Down} {
-		if err := migrate(t.Context(), address); !errors.Is(err, schema.ErrNewer) {
-			t.Errorf("%s: got %v, want %v", name, err, schema.ErrNewer)
-		}
 	}
 }
 
@@ -348,7 +219,7 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 	if err := schema.Up(t.Context(), ascii); !errors.Is(err, schema.ErrUnsupported) {
 		t.Errorf("Up: got %v, want %v", err, schema.ErrUnsupported)
 	}
-	if _, err := testdb.Connect(t, ascii).Exec(t.Context(), schema.UpSQL()); err == nil || !strings.Contains(err.Error(), "UTF8") {
+	if _, err := testdb.Connect(t, ascii).Exec(t.Context(), schema.UpSQL(0)); err == nil || !strings.Contains(err.Error(), "UTF8") {
 		t.Errorf("UpSQL: got %v, want an error that names UTF8", err)
 	}
 }

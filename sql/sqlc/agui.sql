@@ -461,7 +461,7 @@ create table agui.verify_row (
 );
 comment on table agui.verify_row is 'What agui.verify found, and in which run; run_id is null where no run can be named. severity: ''damage'' is what the database should not hold; ''note'' is what the agent or its writer did against the protocol, kept as it was appended.';
 
-create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';

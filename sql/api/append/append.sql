@@ -27,7 +27,7 @@ begin
         perform agui_internal.lock_thread(key);
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
         select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
-        from agui_internal.next_place(key, append.run_id, append.after_seq) as place
+        from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then

@@ -93,8 +93,8 @@ begin
                     select
                         item.*,
                         row_number() over (partition by item.key order by item.call_no) as nth
-                    from unnest(keys, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
-                        as item (key, run_id, events, after_seq, input, parent_run_id, call_no)
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
                     where not is_done[item.call_no]
                 ) as item
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
@@ -103,7 +103,7 @@ begin
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
                 select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
                 from asked
-                cross join lateral agui_internal.next_place(asked.key, asked.run_id, asked.after_seq) as place
+                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
                 where asked.n is not null
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq

@@ -6,13 +6,15 @@ parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
     select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
     from agui.checkpoint as checkpoint
     left join agui.checkpoint as parent
         on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-    where checkpoint.thread_key = agui.thread_key(scope, thread_id)
+    where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
     order by checkpoint.checkpoint_no;
 end

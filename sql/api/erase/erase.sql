@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui.thread_key(scope, thread_id), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
     if erasure.thread_key is null then
         raise exception using

@@ -4,10 +4,12 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = agui.thread_key(lift_erasure.scope, lift_erasure.thread_id) and erasure.allowed_at is null;
+    where erasure.thread_key = key and erasure.allowed_at is null;
     return found;
 end
 $$;

@@ -2,6 +2,7 @@ create or replace function agui.abandon(
     thread_id text,
     run_id    text,
     reason    text default 'its writer is gone',
+    imported  boolean default false,
     scope     text default ''
 )
 returns bigint
@@ -10,7 +11,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.checked_thread_key(thread_id, scope);
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);
@@ -18,13 +19,14 @@ begin
     if run.status <> 'running' then
         return run.last_seq;
     end if;
-    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'));
+    return agui_internal.close_run(key, run.run_no, coalesce(nullif(reason, ''), 'its writer is gone'), coalesce(imported, false));
 end
 $$;
 
-comment on function agui.abandon(text, text, text, text) is
+comment on function agui.abandon(text, text, text, boolean, text) is
     'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
     'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
+    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
     'Errors: UI001 unknown thread, UI002 unknown run.';
 
-revoke execute on function agui.abandon(text, text, text, text) from public;
+revoke execute on function agui.abandon(text, text, text, boolean, text) from public;

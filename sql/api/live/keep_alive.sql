@@ -17,10 +17,19 @@ begin
     end if;
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
-        select agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, asked.run_id, asked.call_no
+        select
+            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
+            asked.run_id, asked.call_no
         from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
     loop
-        select * into run from agui.run as asked where asked.thread_key = item.thread_key and asked.run_id = item.run_id;
+        -- Nothing is said for a thread that another one has the key of: its runs were refused when they began.
+        select asked.* into run
+        from agui.run as asked
+        join agui.thread as thread on thread.thread_key = asked.thread_key
+        where asked.thread_key = item.thread_key
+            and asked.run_id = item.run_id
+            and thread.scope = item.scope
+            and thread.thread_id = item.thread_id;
         if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
             -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;

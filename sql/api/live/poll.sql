@@ -27,7 +27,12 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                when item.after_seq <= 0 then null
+                -- Once for each follower: whoever has seen events was not refused then.
+                when item.after_seq <= 0 then (
+                    select 'UI012'
+                    from agui.thread as thread
+                    where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
+                )
                 when holder.first_seq is null and exists (
                     select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
                 ) then 'UI014'

@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui.thread_key(scope, thread_id);
+    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;

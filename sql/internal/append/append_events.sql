@@ -55,15 +55,21 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as thread (thread_key)
+        from (values (key)) as asked (thread_key)
+        left join agui.thread as thread
+            on thread.thread_key = asked.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
             select * from agui.batch where thread_key = key order by first_seq desc limit 1
         ) as batch on true;
 
+        if log_end.is_another_thread then
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        end if;
         new_events := events;
         new_n := call.n;
 
@@ -107,7 +113,9 @@ begin
                     end,
                     hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
             end if;
-            perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            if after_seq <= 0 or input is not null or parent_run_id is not null then
+                perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
+            end if;
             if new_n = 0 then
                 return repeat.last_seq;
             end if;

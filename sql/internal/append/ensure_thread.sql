@@ -24,10 +24,7 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        raise exception using
-            errcode = 'UI012',
-            message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
     end if;
     return false;
 end

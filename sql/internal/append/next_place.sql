@@ -1,4 +1,4 @@
-create or replace function agui_internal.next_place(thread_key uuid, run_id text, after_seq bigint)
+create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
 returns table (run_no int, first_seq bigint, recorded_at timestamptz)
 language sql
 stable
@@ -7,6 +7,12 @@ parallel safe
 begin atomic
     select run.run_no, latest.first_seq + latest.n, latest.recorded_at
     from (
+        select thread.scope, thread.thread_id
+        from agui.thread as thread
+        where thread.thread_key = next_place.thread_key
+        limit 1
+    ) as thread
+    cross join lateral (
         select run.run_no
         from agui.run as run
         where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
@@ -19,12 +25,16 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where next_place.after_seq is null
-        or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no;
+    where thread.scope = next_place.scope
+        and thread.thread_id = next_place.thread_id
+        and (
+            next_place.after_seq is null
+            or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
+        );
 end;
 
-comment on function agui_internal.next_place(uuid, text, bigint) is
+comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
     'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
-    'run, or a call that may be a repeat.';
+    'run, a call that may be a repeat, or a key that stands for another thread.';
 
-revoke execute on function agui_internal.next_place(uuid, text, bigint) from public;
+revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;

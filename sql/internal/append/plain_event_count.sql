@@ -3,10 +3,11 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query.
+-- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
+-- in any case, as a rule.
 return case
     when agui_internal.is_single_token_event(events) then 1
-    when json_typeof(events) = 'array' then agui_internal.count_plain_events(events)
+    when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is

@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.checked_thread_key(thread_id, scope);
     found_checkpoint agui.checkpoint;
 begin
     if thread_id is null or namespace is null or scope is null then

@@ -1,4 +1,4 @@
-create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text)
+create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
 language plpgsql
 volatile
@@ -36,7 +36,7 @@ begin
     where batch.thread_key = close_run.thread_key
     order by batch.first_seq desc
     limit 1;
-    stamp := greatest(log_end.recorded_at, clock_timestamp());
+    stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
     insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
     values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
@@ -50,9 +50,10 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_run(uuid, int, text) is
+comment on function agui_internal.close_run(uuid, int, text, boolean) is
     'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. '
+    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
+    'the end is dated as the last event of the log. '
     'The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_run(uuid, int, text) from public;
+revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;

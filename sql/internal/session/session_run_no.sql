@@ -11,7 +11,11 @@ begin
             errcode = 'UI008',
             message = 'session state needs a thread id and a scope that are not null';
     end if;
-    return case when run_id is null then 0 else (agui_internal.find_run(thread_id, run_id, scope)).run_no end;
+    if run_id is null then
+        perform agui_internal.checked_thread_key(thread_id, scope);
+        return 0;
+    end if;
+    return (agui_internal.find_run(thread_id, run_id, scope)).run_no;
 end
 $$;
 

@@ -9,21 +9,32 @@ declare
     key   uuid := agui.thread_key(scope, thread_id);
     found_run agui.run;
 begin
+    -- The key is compared in the same statement: it may stand for another thread.
     if run_id is null then
         select * into found_run
         from agui.run as run
         where run.thread_key = key
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            )
         order by run.run_no desc
         limit 1;
     else
         select * into found_run
         from agui.run as run
-        where run.thread_key = key and run.run_id = find_run.run_id;
+        where run.thread_key = key
+            and run.run_id = find_run.run_id
+            and not exists (
+                select from agui.thread as thread
+                where thread.thread_key = key and (thread.scope <> find_run.scope or thread.thread_id <> find_run.thread_id)
+            );
     end if;
     if found_run.run_no is not null then
         return found_run;
     end if;
 
+    key := agui_internal.checked_thread_key(thread_id, scope);
     perform from agui.run as run where run.thread_key = key limit 1;
     if not found then
         raise exception using
@@ -40,6 +51,6 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run.';
+    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// at puts a timestamp, in milliseconds, into an event.
+func at(event string, when time.Time) string {
+	return strings.TrimSuffix(event, "}") + fmt.Sprintf(`,"timestamp":%d}`, when.UnixMilli())
+}
+
+// datedRun is a run of five events, a second apart.
+func datedRun(threadID, runID string, begin time.Time) []string {
+	lines := answer(threadID, runID, 1)
+	for n, line := range lines {
+		lines[n] = at(line, begin.Add(time.Duration(n)*time.Second))
+	}
+	return lines
+}
+
+func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	begin := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	whole := writeFile(t, "chat.ndjson", append(datedRun("t", "r1", begin), datedRun("t", "r2", begin.Add(time.Hour))...)...)
+	cutOff := writeFile(t, "cut.ndjson", datedRun("cut", "r1", begin)[:3]...)
+	commands.must("import", whole, cutOff)
+
+	runs := parse[[]loggedRun](commands, "log", "t")
+	if len(runs) != 2 || !runs[0].StartedAt.Equal(begin) || !runs[0].EndedAt.Equal(begin.Add(4*time.Second)) || !runs[1].StartedAt.Equal(begin.Add(time.Hour)) {
+		t.Errorf("runs: %+v", runs)
+	}
+	// The end that a run was given because the file cuts it off is dated as the last event that it has.
+	if run := parse[[]loggedRun](commands, "log", "cut")[0]; !run.StartedAt.Equal(begin) || !run.EndedAt.Equal(begin.Add(2*time.Second)) || run.Status != pgagui.Failed {
+		t.Errorf("run: %+v", run)
+	}
+	if rows := strings.Count(commands.must("history", "t", "--raw", "--since", "2025-03-01T12:30:00Z", "--json"), "\n"); rows != 5 {
+		t.Errorf("history since then has %d rows, want 5", rows)
+	}
+	if out := commands.must("erase", "--older-than", "30d", "--dry-run"); !strings.Contains(out, "would erase 2 threads") {
+		t.Errorf("erase: %s", out)
+	}
+
+	// A second import adds nothing, whatever its dates.
+	for _, arguments := range [][]string{{whole, cutOff}, {whole, cutOff, "--now"}} {
+		if got := parse[imported](commands, append([]string{"import"}, arguments...)...); got.New != 0 || got.AlreadyThere != 13 || got.Closed != 0 {
+			t.Errorf("import once more: %+v", got)
+		}
+	}
+	result := commands.run("import", "--now", whole, cutOff, "--scope", "now")
+	if result.code != exitOK || strings.Contains(result.messages, "recorded") {
+		t.Errorf("--now: %+v", result)
+	}
+	for _, thread := range []string{"t", "cut"} {
+		for _, run := range parse[[]loggedRun](commands, "log", thread, "--scope", "now") {
+			if time.Since(run.StartedAt) > time.Hour || time.Since(run.EndedAt) > time.Hour {
+				t.Errorf("--now: %+v", run)
+			}
+		}
+	}
+	commands.must("verify")
+}
+
+// Who may only append imports as of now, and reads why.
+func TestImportWithoutTheRightToDate(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pool := testdb.Connect(t, commands.databaseURL)
+	role := "importer_" + pool.Config().ConnConfig.Database
+	if _, err := pool.Exec(t.Context(), `create role `+role+` in role agui_writer`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
+			t.Error(err)
+		}
+	})
+	writer := commandLine{t, commands.databaseURL + "?role=" + role}
+	if strings.Contains(commands.databaseURL, "?") {
+		writer.databaseURL = commands.databaseURL + "&role=" + role
+	}
+	begin := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	file := writeFile(t, "chat.ndjson", datedRun("t", "r1", begin)...)
+	want := "events are recorded as of now, not at the times that they name: that takes the role agui_maintainer, which " + role + " does not have\n"
+	if result := writer.run("import", file); result.code != exitOK || result.messages != want {
+		t.Errorf("%+v, want %q", result, want)
+	}
+	if run := parse[[]loggedRun](commands, "log", "t")[0]; time.Since(run.StartedAt) > time.Hour {
+		t.Errorf("run: %+v", run)
+	}
+	for _, arguments := range [][]string{{"import", file}, {"import", file, "--now", "--scope", "now"}} {
+		if result := writer.run(arguments...); result.code != exitOK || result.messages != "" {
+			t.Errorf("%s: %+v", arguments, result)
+		}
+	}
+}
+
+func TestImportOfAnOldSessionKeepsItsTimes(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "session.json", `[
+		{"event_type":"user","payload":"hello","created_at":"2025-05-05T10:00:00Z"},
+		{"event_type":"assistant","payload":"hi","created_at":"2025-05-05T10:00:07Z"}]`)
+	commands.must("import", "--session-messages", "--thread", "old", file)
+	run := parse[[]loggedRun](commands, "log", "old")[0]
+	if begin := time.Date(2025, 5, 5, 10, 0, 0, 0, time.UTC); !run.StartedAt.Equal(begin) || !run.EndedAt.Equal(begin.Add(7*time.Second)) {
+		t.Errorf("run: %+v", run)
+	}
+	commands.must("import", "--session-messages", "--thread", "new", "--now", file)
+	if run := parse[[]loggedRun](commands, "log", "new")[0]; time.Since(run.StartedAt) > time.Hour {
+		t.Errorf("--now: %+v", run)
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+)
+
+// accessRoles are the roles of the schema, each with the rights of those before it.
+var accessRoles = []string{"agui_reader", "agui_writer", "agui_maintainer"}
+
+// roleOfCommand is the role that a command works with; what is not listed reads.
+var roleOfCommand = map[string]string{
+	"import": "agui_writer", "stop": "agui_writer", "compact": "agui_writer", "reap": "agui_writer",
+	"session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
+	"worker": "agui_maintainer", "repack": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+}
+
+// permissionError is a refusal for want of a privilege, and how to get it.
+type permissionError struct {
+	error
+	advice string
+}
+
+func (e *permissionError) Error() string { return e.error.Error() + ": " + e.advice }
+func (e *permissionError) Unwrap() error { return e.error }
+
+// adviseOnPermission adds to an error for want of a privilege which role to grant, as far as the database can still be asked.
+func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
+	const insufficientPrivilege = "42501"
+	var refusal *pgconn.PgError
+	if !errors.As(err, &refusal) || refusal == nil || refusal.Code != insufficientPrivilege || refusal.Hint != "" {
+		return err
+	}
+	if !strings.HasPrefix(refusal.Message, "permission denied") && !strings.HasPrefix(refusal.Message, "must be owner") {
+		return err // of a function's own, which says what it wants
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	connection, connectErr := pgx.Connect(ctx, p.databaseURL)
+	if connectErr != nil {
+		return err
+	}
+	defer connection.Close(ctx)
+
+	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
+	if path == "migrate up" || path == "migrate down" || path == "demo" {
+		return &permissionError{err, adviceForOwner(ctx, connection)}
+	}
+	role, ok := roleOfCommand[path]
+	if !ok {
+		role = accessRoles[0]
+	}
+	if repair := command.Flags().Lookup("repair"); repair != nil && repair.Value.String() == "true" {
+		role = "agui_writer"
+	}
+	if advice := adviceForRole(ctx, connection, role); advice != "" {
+		return &permissionError{err, advice}
+	}
+	return err
+}
+
+// adviceForOwner says who may install, upgrade and remove.
+func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
+	var user, owner, database string
+	err := connection.QueryRow(ctx, `
+		select current_user::regrole::text, quote_ident(current_database()),
+			coalesce((select nspowner::regrole::text from pg_namespace where nspname = 'agui'), '')`).Scan(&user, &database, &owner)
+	switch {
+	case err != nil:
+		return "run it as the owner of the schema agui"
+	case owner != "" && owner != user:
+		return fmt.Sprintf("run it as %s, the owner of the schema agui, not as %s", owner, user)
+	default:
+		return fmt.Sprintf("grant create on database %s to %s", database, user)
+	}
+}
+
+// adviceForRole says what gives the user the rights of a role: the role, or those above it when the user has it already.
+func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) string {
+	for _, role := range accessRoles[slices.Index(accessRoles, role):] {
+		var user string
+		var exists, isMember bool
+		err := connection.QueryRow(ctx, `
+			select current_user::regrole::text, role.oid is not null, coalesce(pg_has_role(role.oid, 'usage'), false)
+			from (select to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
+		switch {
+		case err != nil:
+			return ""
+		case !exists:
+			return fmt.Sprintf("there is no role %s: the owner of the schema agui makes it with pgagui migrate up", role)
+		case !isMember:
+			return fmt.Sprintf("grant %s to %s", role, user)
+		}
+		var changes int
+		if err := connection.QueryRow(ctx, `select count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
+			return fmt.Sprintf("%s has not all of its privileges: the owner of the schema agui repairs them with pgagui migrate up", role)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func requestOf(threadID, runID, words string) string {
+	return `{"threadId":"` + threadID + `","runId":"` + runID + `","messages":[{"id":"u-` + runID + `","role":"user","content":"` + words + `"}]}`
+}
+
+func TestRequestsBringTheWordsOfTheUser(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "chat.ndjson", append(answer("t", "r1", 2), answer("t", "r2", 2)...)...)
+	inputs := writeFile(t, "chat.requests.ndjson", requestOf("t", "r2", "And where?"), requestOf("t", "r1", "What is new?"))
+	if got := parse[imported](commands, "import", file, "--requests", inputs); got.WithoutInput != 0 || got.New != 12 {
+		t.Errorf("%+v", got)
+	}
+	if text := commands.must("show", "t"); !strings.Contains(text, "What is new?") || strings.Index(text, "And where?") < strings.Index(text, "What is new?") {
+		t.Errorf("show:\n%s", text)
+	}
+	if runs := parse[[]loggedRun](commands, "log", "t"); runs[0].Input != "What is new?" || runs[1].Input != "And where?" {
+		t.Errorf("log: %+v", runs)
+	}
+	// Once more, with the requests and without.
+	for _, arguments := range [][]string{{"--requests", inputs}, nil} {
+		if got := parse[imported](commands, append([]string{"import", file}, arguments...)...); got.New != 0 || got.AlreadyThere != 12 || got.WithoutInput != 0 {
+			t.Errorf("import once more %s: %+v", arguments, got)
+		}
+	}
+	commands.must("verify")
+
+	// Requests that name no run go to the runs that no other names, in order.
+	unnamed := func(words string) string {
+		return strings.Replace(requestOf("t", "x", words), `"threadId":"t","runId":"x",`, "", 1)
+	}
+	inputs = writeFile(t, "unnamed.ndjson", unnamed("one"), requestOf("t", "r2", "two"), unnamed("three"), unnamed("four"))
+	file = writeFile(t, "chat.ndjson", append(answer("t", "r1", 1), append(answer("t", "r2", 1), answer("t", "r3", 1)...)...)...)
+	result := commands.run("import", file, "--requests", inputs, "--scope", "unnamed")
+	if want := inputs + ":4: 1 request belong to no run that was imported; this is the first\n"; result.code != exitOK || result.messages != want {
+		t.Errorf("exit code %d, messages %q, want %q", result.code, result.messages, want)
+	}
+	for n, run := range parse[[]loggedRun](commands, "log", "t", "--scope", "unnamed") {
+		if want := []string{"one", "two", "three"}[n]; run.Input != want {
+			t.Errorf("%s was asked %q, want %q", run.ID, run.Input, want)
+		}
+	}
+
+	// A run that began without an input has none for good.
+	commands.must("import", file, "--scope", "without")
+	message := commands.mustFail(exitInput, "import", file, "--requests", inputs, "--scope", "without")
+	if !strings.HasPrefix(message, file+":1: ") || !strings.Contains(message, "An input comes with the call that begins a run") {
+		t.Errorf("message: %s", message)
+	}
+}
+
+func TestRequestsThatAreNone(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "chat.ndjson", answer("t", "r1", 1)...)
+	for name, test := range map[string]struct {
+		lines  []string
+		line   int
+		saying string
+	}{
+		"no JSON":             {[]string{requestOf("t", "r1", "hi"), `{"threadId"`}, 2, "not valid JSON"},
+		"no body":             {[]string{`{"threadId":"t","runId":"r1"}`}, 1, `"messages"`},
+		"two of one run":      {[]string{requestOf("t", "r1", "hi"), requestOf("t", "r1", "ho")}, 2, "line 1 has another request"},
+		"an id of a number":   {[]string{`{"threadId":1,"messages":[]}`}, 1, "threadId"},
+		"an id that is wrong": {[]string{`{"runId":"\u0000","messages":[]}`}, 1, "runId"},
+	} {
+		inputs := writeFile(t, "requests.ndjson", test.lines...)
+		message := commands.mustFail(exitInput, "import", file, "--requests", inputs)
+		if !strings.HasPrefix(message, inputs+":"+string(rune('0'+test.line))+": ") || !strings.Contains(message, test.saying) {
+			t.Errorf("%s: %s", name, message)
+		}
+	}
+	commands.mustFail(exitInput, "import", file, "--requests", "nowhere.ndjson")
+	commands.mustFail(exitUsage, "import", file, "--session-messages", "--thread", "t", "--requests", file)
+	commands.mustFail(exitRefused, "log", "t") // nothing was stored
+}
+
+// What is exported and imported elsewhere has the same bytes, and restores as the original does, at every run.
+func TestExportAndImportWithRequests(t *testing.T) {
+	t.Parallel()
+	there, here := newCommandLine(t), newCommandLine(t)
+	store := pgagui.New(testdb.Connect(t, there.databaseURL), nil)
+	run := func(runID string, lines []string, options ...pgagui.AppendOption) {
+		t.Helper()
+		var events []json.RawMessage
+		for _, line := range lines {
+			events = append(events, json.RawMessage(line))
+		}
+		if _, err := store.Append(t.Context(), "t", runID, events, append(options, pgagui.AfterSeq(0))...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	input := func(text string) pgagui.AppendOption { return pgagui.WithInput(json.RawMessage(text)) }
+	plain := func(runID string) []string { return answer("t", runID, 1) }
+	run("r1", plain("r1"), input(requestOf("t", "r1", "one")))
+	run("r2", plain("r2"), input(`{ "messages": [{"role":"user","content":"no \u0000 id"}], "messages": [{"id":"u2","role":"user","content":"two"}]}`))
+	run("r3", plain("r3"), pgagui.WithParent("r1"))
+	run("r4", plain("r4"), pgagui.NoParent(), input(`{"state":{"a":1e400},"input":{"messages":[]}}`))
+	run("r5", []string{`{"type":"RUN_STARTED","threadId":"t","runId":"r5","parentRunId":"r1","input":{"messages":[{"id":"u5","role":"user","content":"five"}]}}`, finished},
+		pgagui.WithParent("r2"), input(strings.Replace(requestOf("t", "r5", "not five"), `"messages"`, `"parentRunId":"r3","messages"`, 1)))
+	run("r6", plain("r6"), input(requestOf("u", "r6", "of another thread")), pgagui.WithParent("r3"))
+
+	folder := t.TempDir()
+	events, inputs := filepath.Join(folder, "t.ndjson"), filepath.Join(folder, "t.requests.ndjson")
+	exported := there.must("export", "t", "--requests", inputs)
+	if err := os.WriteFile(events, []byte(exported), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := parse[imported](here, "import", events, "--requests", inputs); got.New != 27 || got.WithoutInput != 1 {
+		t.Errorf("%+v", got)
+	}
+	again := inputs + ".again"
+	if got := here.must("export", "t", "--requests", again); got != exported {
+		t.Errorf("came back as\n%s\nwant\n%s", got, exported)
+	}
+	before, errBefore := os.ReadFile(inputs)
+	after, errAfter := os.ReadFile(again)
+	if string(after) != string(before) || errBefore != nil || errAfter != nil || strings.Count(string(before), "\n") != 6 {
+		t.Errorf("requests came back as\n%s\nwant\n%s", after, before)
+	}
+	for _, runID := range []string{"r1", "r2", "r3", "r4", "r5", "r6"} {
+		if got, want := here.must("restore", "t", "--run", runID), there.must("restore", "t", "--run", runID); got != want {
+			t.Errorf("%s restores as\n%s\nwant\n%s", runID, got, want)
+		}
+	}
+	here.must("verify")
+
+	// Without --requests it is said what is left out, of all runs or of one.
+	const left = "left out: 5 inputs, so the user's words (--requests FILE writes them)\nleft out: 4 parents that no event names (--requests FILE writes them)\n"
+	if result := there.run("export", "t"); result.out != exported || result.messages != left {
+		t.Errorf("messages %q, want %q", result.messages, left)
+	}
+	if result := there.run("export", "t", "--run", "r1", "--lineage=false"); result.messages != "left out: 1 input, so the user's words (--requests FILE writes them)\n" {
+		t.Errorf("one run: %q", result.messages)
+	}
+	// A compacted export carries the inputs in RUN_STARTED.
+	there.mustFail(exitUsage, "export", "t", "--compact", "stream", "--requests", inputs)
+	for _, shape := range []string{"stream", "snapshot"} {
+		result := there.run("export", "t", "--compact", shape, "--run", "r2")
+		here.must("import", writeFile(t, "r2.ndjson", strings.TrimSuffix(result.out, "\n")), "--scope", shape)
+		if text := here.must("show", "t", "--scope", shape); !strings.Contains(text, "two") || result.messages != "" {
+			t.Errorf("%s: %s%s", shape, text, result.messages)
+		}
+	}
+}
+
+// A request may hold line ends; with --null they do no harm.
+func TestRequestsWithLineEnds(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pretty := strings.Replace(requestOf("t", "r", "hi"), ",", ",\n\t", -1)
+	commands.must("import", writeFile(t, "chat.ndjson", answer("t", "r", 1)...), "--requests", writeFile(t, "requests.json", pretty))
+	inputs := filepath.Join(t.TempDir(), "requests")
+	if message := commands.run("export", "t", "--requests", inputs).messages; !strings.Contains(message, "--null") {
+		t.Errorf("message: %s", message)
+	}
+	events := commands.must("export", "t", "--null", "--requests", inputs)
+	if content, err := os.ReadFile(inputs); err != nil || string(content) != pretty+"\x00" {
+		t.Errorf("requests %q, error %v", content, err)
+	}
+	if result := commands.runWithInput(events, "import", "-", "--requests", inputs, "--scope", "copy"); result.code != exitOK {
+		t.Errorf("%+v", result)
+	}
+	commands.mustFail(exitInput, "export", "t", "--requests", filepath.Join(inputs, "no folder"))
+}
+
+// Where no line says whose an event is, import would guess, and export says so.
+func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
+	for _, lines := range [][]string{
+		{"r1", started("t", "r1"), finished},
+		{"r2", token(1), started("t", "r2"), finished},
+	} {
+		var events []json.RawMessage
+		for _, line := range lines[1:] {
+			events = append(events, json.RawMessage(line))
+		}
+		if _, err := store.Append(t.Context(), "t", lines[0], events, pgagui.AfterSeq(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `import would not take all events of run "r2" of thread "t" for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)` + "\n"
+	if result := commands.run("export", "t"); result.messages != want {
+		t.Errorf("messages %q, want %q", result.messages, want)
+	}
+	for _, run := range []string{"r1", "r2"} {
+		result := commands.run("export", "t", "--run", run, "--lineage=false")
+		commands.must("import", writeFile(t, "run.ndjson", strings.TrimSuffix(result.out, "\n")), "--thread", "t", "--run", run, "--scope", "copy")
+		if copied := commands.must("export", "t", "--run", run, "--lineage=false", "--scope", "copy"); copied != result.out || result.messages != "" {
+			t.Errorf("%s came back as\n%s\nwant\n%s%s", run, copied, result.out, result.messages)
+		}
+	}
+}
+
+// Every recording of real servers and the requests of its client show the words of the user.
+func TestRecordingsWithTheirRequests(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../shared/recordings/*.requests.ndjson")
+	if err != nil || len(files) == 0 {
+		t.Skip("there are no recordings with requests beside the repository")
+	}
+	commands := newCommandLine(t)
+	for _, inputs := range files {
+		file := strings.Replace(inputs, ".requests", "", 1)
+		scope := filepath.Base(file)
+		result := parse[imported](commands, "import", file, "--requests", inputs, "--scope", scope)
+		if result.WithoutInput != 0 {
+			t.Errorf("%s: %+v", scope, result)
+		}
+		content, err := os.ReadFile(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			var asked struct {
+				ThreadID, RunID string
+				Messages        []struct{ Role, Content string }
+			}
+			if err := json.Unmarshal([]byte(line), &asked); err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Join(strings.Fields(commands.must("show", asked.ThreadID, "--run", asked.RunID, "--scope", scope)), " ")
+			for _, message := range asked.Messages {
+				if message.Role == "user" && !strings.Contains(text, message.Content) {
+					t.Errorf("%s, run %s does not show %q:\n%s", scope, asked.RunID, message.Content, text)
+				}
+			}
+		}
+	}
+	commands.must("verify")
+}

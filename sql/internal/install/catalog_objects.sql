@@ -1,0 +1,103 @@
+create or replace function agui_internal.catalog_objects()
+returns setof agui_internal.installed_object
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with owned as (
+        select
+            split_part(owned.object, ' ', 1) as kind,
+            substr(owned.object, strpos(owned.object, ' ') + 1) as name
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as owned (object)
+    ),
+    relation as (
+        select owned.kind, owned.name, class.oid, class.relkind, class.relpersistence, class.reloptions
+        from owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        where owned.kind in ('table', 'view', 'index')
+    ),
+    definition (object, text) as (
+        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        select
+            format('table %s', relation.name),
+            concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
+        from relation
+        cross join lateral (
+            select string_agg(
+                concat_ws(' ', attribute.attname, format_type(attribute.atttypid, attribute.atttypmod), attribute.attnotnull,
+                    attribute.attidentity, attribute.attgenerated, pg_get_expr(standard.adbin, standard.adrelid)),
+                e'\n' order by attribute.attname)
+            from pg_attribute as attribute
+            left join pg_attrdef as standard
+                on standard.adrelid = attribute.attrelid and standard.adnum = attribute.attnum
+            where attribute.attrelid = relation.oid and attribute.attnum > 0 and not attribute.attisdropped
+        ) as columns (text)
+        cross join lateral (
+            select string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid)), e'\n' order by conname)
+            from pg_constraint
+            where conrelid = relation.oid and contype in ('c', 'f', 'p', 'u', 'x')
+        ) as constraints (text)
+        where relation.kind = 'table'
+        union all
+        select format('view %s', relation.name), concat_ws(e'\n', relation.reloptions, pg_get_viewdef(relation.oid))
+        from relation
+        where relation.kind = 'view'
+        union all
+        select format('index %s', relation.name), concat_ws(e'\n', pg_get_indexdef(relation.oid), index.indisvalid)
+        from relation
+        join pg_index as index
+            on index.indexrelid = relation.oid
+        where relation.kind = 'index'
+        union all
+        select format('trigger %s', owned.name), concat_ws(e'\n', pg_get_triggerdef(trigger.oid), trigger.tgenabled)
+        from owned
+        join pg_trigger as trigger
+            on trigger.tgrelid = to_regclass(split_part(owned.name, ' on ', 2)) and trigger.tgname = split_part(owned.name, ' on ', 1)
+        where owned.kind = 'trigger'
+        union all
+        select
+            format('type %s', owned.name),
+            concat_ws(e'\n', type.typtype, format_type(type.typbasetype, type.typtypmod), attributes.text)
+        from owned
+        join pg_type as type
+            on type.oid = to_regtype(owned.name)
+        cross join lateral (
+            select string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod)), e'\n' order by attnum)
+            from pg_attribute
+            where attrelid = type.typrelid and attnum > 0 and not attisdropped
+        ) as attributes (text)
+        where owned.kind = 'type'
+        union all
+        select
+            format('%s %s',
+                case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
+            case routine.prokind
+                when 'a' then (
+                    select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
+                    from pg_aggregate
+                    where aggfnoid = routine.oid
+                )
+                else pg_get_functiondef(routine.oid)
+            end
+        from owned
+        join pg_namespace as namespace
+            on namespace.nspname = split_part(owned.name, '.', 1)
+        join pg_proc as routine
+            on routine.pronamespace = namespace.oid and routine.proname = split_part(owned.name, '.', 2)
+        where owned.kind = 'routine'
+    )
+    select
+        definition.object,
+        encode(sha256(convert_to(definition.text, 'UTF8')), 'hex'),
+        current_setting('server_version_num')::int / 10000
+    from definition
+$$;
+
+comment on function agui_internal.catalog_objects() is
+    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
+    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+
+revoke execute on function agui_internal.catalog_objects() from public;

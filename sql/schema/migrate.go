@@ -1,0 +1,357 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+var (
+	// ErrUnsupported means that the server is too old, or the database not in UTF8.
+	ErrUnsupported = errors.New("unsupported database")
+	// ErrBusy means that other sessions kept tables of agui locked for longer than a migration waits.
+	ErrBusy = errors.New("tables of agui are in use")
+)
+
+const (
+	oldestServer = 15
+
+	// migrationLock is the advisory lock that a migrating process holds.
+	migrationLock = 0x61677569_6d696772 // "aguimigr"
+
+	// lockTimeout is how long one try waits for a table lock, and keeps those waiting who come behind it; patience is how long
+	// tries go on. Between tries is a pause, each longer than the one before, up to longestPause.
+	lockTimeout  = 500 * time.Millisecond
+	patience     = time.Minute
+	longestPause = 4 * time.Second
+)
+
+// Option changes what Up, Down and Status do.
+type Option func(*settings)
+
+type settings struct {
+	chain         *chain
+	notice        func(string)
+	acceptChanges bool
+	force         bool
+	err           error
+}
+
+func settingsOf(options []Option) (*settings, error) {
+	s := &settings{notice: func(string) {}}
+	for _, option := range options {
+		option(s)
+	}
+	if s.chain == nil {
+		s.chain = program()
+	}
+	return s, s.err
+}
+
+// OnNotice is called with what the server notes while migrations run: roles that could not be made, for instance. Each is one line.
+func OnNotice(notice func(text string)) Option { return func(s *settings) { s.notice = notice } }
+
+// AcceptChanges makes Up go on where objects were changed by hand, and take them as they are from then on.
+func AcceptChanges() Option { return func(s *settings) { s.acceptChanges = true } }
+
+// Force makes Down remove also what another tool has installed, and what comes from a build that left no record: then the schemas agui and
+// agui_internal go with all that is in them.
+func Force() Option { return func(s *settings) { s.force = true } }
+
+// Up installs the schema, or upgrades it to the latest version. Then, or when there is nothing to upgrade, it makes roles and
+// privileges that are missing: those of a database that was restored on another server, for instance. While another process
+// migrates the same database it waits, until ctx ends. Use the address of the server itself: a pooler in transaction mode cannot
+// keep a lock.
+func Up(ctx context.Context, databaseURL string, options ...Option) error {
+	settings, err := settingsOf(options)
+	if err != nil {
+		return err
+	}
+	return withLock(ctx, databaseURL, settings, func(connection *pgx.Conn) error {
+		if err := checkServer(ctx, connection); err != nil {
+			return err
+		}
+		state, err := settings.chain.readAll(ctx, connection)
+		if err != nil {
+			return err
+		}
+		err = state.Problem()
+		mayGoOn := err == nil || errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrOlder) || errors.Is(err, ErrChanged) && settings.acceptChanges
+		if !mayGoOn {
+			return err
+		}
+		if state.Version > 0 && state.Version < state.Latest && state.OtherTool {
+			return fmt.Errorf("%w: it has version %d: add what is new to the migrations of that tool: pgagui migrate sql --from %d",
+				ErrInstalledOtherwise, state.Version, state.Version)
+		}
+		if state.Version == state.Latest {
+			return repair(ctx, connection, databaseURL, settings, state)
+		}
+		return upgrade(ctx, connection, databaseURL, settings, state.Version)
+	})
+}
+
+// upgrade runs the migrations after a version.
+func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, settings *settings, version uint) (err error) {
+	// Not "if not exists", which asks for the right to create schemas even when there is nothing to create.
+	var exists bool
+	if err := control.QueryRow(ctx, `select exists (select from pg_namespace where nspname = 'agui')`).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		if _, err := control.Exec(ctx, `create schema agui`); err != nil {
+			return fmt.Errorf("create the schema agui: %w", err)
+		}
+	}
+	engine, err := newEngine(databaseURL, settings)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		sourceErr, databaseErr := engine.Close()
+		err = errors.Join(err, sourceErr, databaseErr)
+	}()
+	// What the migrations recorded is part of their transactions; the version table is not, and may be dirty.
+	if err := engine.Force(engineVersion(version)); err != nil {
+		return fmt.Errorf("set agui.schema_migrations to version %d: %w", version, readable(err))
+	}
+	for _, m := range settings.chain.migrations[version:] {
+		if err := runUp(ctx, engine, m.Up(), m.Version-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engineVersion is how golang-migrate calls a version.
+func engineVersion(version uint) int {
+	if version == 0 {
+		return database.NilVersion
+	}
+	return int(version)
+}
+
+// repair sees to what is beside the migrations of an install that has them all: the version table, the roles, the privileges and
+// the record of the catalog. Only the owner can; for others there is nothing to do.
+func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings *settings, state State) (err error) {
+	var isOwner bool
+	err = control.QueryRow(ctx, `select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'agui_internal'`).Scan(&isOwner)
+	if err != nil || !isOwner {
+		return err
+	}
+	if _, err := control.Exec(ctx, `call agui.grant_access()`); err != nil {
+		return fmt.Errorf("repair the privileges: %w", err)
+	}
+	if state.CatalogUnrecorded || len(state.Changes) > 0 {
+		if _, err := control.Exec(ctx, `call agui_internal.record_objects()`); err != nil {
+			return fmt.Errorf("record the catalog: %w", err)
+		}
+	}
+	if state.OtherTool {
+		return nil
+	}
+	var isRight bool
+	err = control.QueryRow(ctx, `select coalesce((select version = $1 and not dirty from agui.schema_migrations), false)`, state.Version).
+		Scan(&isRight)
+	if err != nil || isRight {
+		return err
+	}
+	engine, err := newEngine(databaseURL, settings)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		sourceErr, databaseErr := engine.Close()
+		err = errors.Join(err, sourceErr, databaseErr)
+	}()
+	return readable(engine.Force(int(state.Version)))
+}
+
+// withLock calls the function with a connection that holds the lock for migrations.
+func withLock(ctx context.Context, databaseURL string, settings *settings, work func(*pgx.Conn) error) error {
+	connection, err := connect(ctx, databaseURL, settings)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(context.WithoutCancel(ctx)) // releases the lock
+	if err := lock(ctx, connection); err != nil {
+		return err
+	}
+	return work(connection)
+}
+
+func connect(ctx context.Context, databaseURL string, settings *settings) (*pgx.Conn, error) {
+	config, err := parse(databaseURL, settings)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+func parse(databaseURL string, settings *settings) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "pgagui migrate"
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
+		text := notice.Message
+		for _, more := range []string{notice.Detail, notice.Hint} {
+			if more != "" {
+				text += ". " + more
+			}
+		}
+		settings.notice(text)
+	}
+	return config, nil
+}
+
+func checkServer(ctx context.Context, connection *pgx.Conn) error {
+	var number int
+	var version, encoding string
+	err := connection.QueryRow(ctx, `
+		select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding')`).
+		Scan(&number, &version, &encoding)
+	switch {
+	case err != nil:
+		return err
+	case number < oldestServer*10000:
+		return fmt.Errorf("%w: the server is PostgreSQL %s, at least %d is needed", ErrUnsupported, version, oldestServer)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: the encoding of the database is %s, it must be UTF8: create another one with encoding 'UTF8'",
+			ErrUnsupported, encoding)
+	}
+	return nil
+}
+
+// lock takes the lock by polling: a session that waits for an advisory lock holds a snapshot, which a migration that
+// builds an index concurrently would wait for in turn.
+func lock(ctx context.Context, connection *pgx.Conn) error {
+	for {
+		var locked bool
+		if err := connection.QueryRow(ctx, `select pg_try_advisory_lock($1)`, int64(migrationLock)).Scan(&locked); err != nil {
+			return fmt.Errorf("lock the database for migrations: %w", err)
+		}
+		if locked {
+			return nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("another process migrates the database: %w", err)
+		}
+	}
+}
+
+// pause lets about so much time pass before the next try, each time another, so that processes that began together spread out.
+func pause(ctx context.Context, about time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(about/2 + rand.N(about)):
+		return nil
+	}
+}
+
+// newEngine sets golang-migrate up with the version table in the schema agui.
+func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error) {
+	config, err := parse(databaseURL, settings)
+	if err != nil {
+		return nil, err
+	}
+	setLockTimeout := fmt.Sprintf("set lock_timeout = %d", lockTimeout.Milliseconds())
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, connection *pgx.Conn) error {
+		_, err := connection.Exec(ctx, setLockTimeout)
+		return err
+	}))
+	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{
+		SchemaName:            "agui",
+		MigrationsTable:       `"agui"."schema_migrations"`,
+		MigrationsTableQuoted: true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare agui.schema_migrations: %w", readable(err)), db.Close())
+	}
+	source, err := iofs.New(settings.chain.files, ".")
+	if err != nil {
+		return nil, errors.Join(err, driver.Close())
+	}
+	return migrate.NewWithInstance("iofs", source, "pgx5", driver)
+}
+
+// runUp runs the next migration, up from the version that the database has.
+func runUp(ctx context.Context, engine *migrate.Migrate, name string, version uint) error {
+	err := untilLocked(ctx, func() error {
+		err := readable(engine.Steps(+1))
+		if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) {
+			// The server refused, so it has rolled the whole file back, and nothing is dirty.
+			if cleanErr := engine.Force(engineVersion(version)); cleanErr != nil {
+				return fmt.Errorf("%w; and agui.schema_migrations is dirty: %w", err, readable(cleanErr))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("migration %s: %w", name, namingDependents(err))
+	}
+	return nil
+}
+
+// namingDependents adds to the refusal to drop an object what of others depends on it.
+func namingDependents(err error) error {
+	const dependentObjectsStillExist = "2BP01"
+	var refusal *pgconn.PgError
+	if !errors.As(err, &refusal) || refusal.Code != dependentObjectsStillExist {
+		return err
+	}
+	return fmt.Errorf("%w: %s: drop what depends on it first; nothing was changed", err, strings.ReplaceAll(refusal.Detail, "\n", ", "))
+}
+
+// untilLocked repeats what fails because other sessions hold locks, with the patience that a migration has.
+func untilLocked(ctx context.Context, try func() error) error {
+	const (
+		lockNotAvailable = "55P03"
+		deadlockDetected = "40P01"
+	)
+	length := lockTimeout / 4
+	for deadline := time.Now().Add(patience); ; {
+		err := try()
+		var refusal *pgconn.PgError
+		if !errors.As(err, &refusal) || refusal.Code != lockNotAvailable && refusal.Code != deadlockDetected {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: other sessions held locks for %s: repeat it when long transactions have ended", ErrBusy, patience)
+		}
+		if err := pause(ctx, length); err != nil {
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		length = min(2*length, longestPause)
+	}
+}
+
+// readable makes one line of an error of golang-migrate, which quotes the whole migration.
+func readable(err error) error {
+	var failure database.Error
+	if pointer := (*database.Error)(nil); errors.As(err, &pointer) {
+		failure = *pointer
+	} else if !errors.As(err, &failure) {
+		return err
+	}
+	var refusal *pgconn.PgError
+	if errors.As(failure.OrigErr, &refusal) && refusal.Position > 0 {
+		return fmt.Errorf("line %d: %w", failure.Line, refusal)
+	}
+	return failure.OrigErr
+}

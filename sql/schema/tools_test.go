@@ -1,0 +1,457 @@
+package schema_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/golang-migrate/migrate/v4"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	_ "github.com/golang-migrate/migrate/v4/database/postgres"
+	_ "github.com/golang-migrate/migrate/v4/source/file"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/pressly/goose/v3"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// ourVersionTable is what README adds to the address of the database for golang-migrate.
+var ourVersionTable = sync.OnceValue(func() string {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		panic(err)
+	}
+	match := regexp.MustCompile(`\$DATABASE_URL\?(x-migrations-table=[^"]*)"`).FindSubmatch(readme)
+	if match == nil {
+		panic("README.md does not say how to call golang-migrate")
+	}
+	return string(match[1])
+})
+
+// golangMigrate is golang-migrate as its command line sets it up, given a folder and the address of a database.
+func golangMigrate(t *testing.T, folder, address, scheme, parameters string) *migrate.Migrate {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Scheme = scheme
+	query := parsed.Query()
+	more, err := url.ParseQuery(parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range more {
+		query.Set(name, values[0])
+	}
+	parsed.RawQuery = query.Encode()
+	engine, err := migrate.New("file://"+folder, parsed.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return engine
+}
+
+// documentedGolangMigrate is golang-migrate as README says to call it: the schema is made before, for its version table.
+func documentedGolangMigrate(t *testing.T, address, scheme string) *migrate.Migrate {
+	t.Helper()
+	exec(t, testdb.Connect(t, address), `create schema if not exists agui`)
+	return golangMigrate(t, ".", address, scheme, ourVersionTable())
+}
+
+// teamChain writes migrations of a team with the given numbers, each with a table of its own, and returns their folder.
+func teamChain(t *testing.T, versions ...uint) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, version := range versions {
+		for suffix, text := range map[string]string{
+			"up": fmt.Sprintf("create table public.team_%d ();", version), "down": fmt.Sprintf("drop table public.team_%d;", version),
+		} {
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d_team.%s.sql", version, suffix)), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}
+
+// A team's own chain is in public.schema_migrations, as golang-migrate has it unless told otherwise; ours is beside it.
+func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
+	t.Parallel()
+	const teamTables = `select coalesce(string_agg(relname, ' ' order by relname), '') from pg_class where relname like 'team\_%' and relkind = 'r'`
+	for name, chain := range map[string]struct {
+		scheme   string // the driver of golang-migrate
+		versions []uint
+	}{
+		"at version 1": {"postgres", []uint{1}},
+		"at version 2": {"pgx5", []uint{1, 2}},
+		"with times":   {"postgres", []uint{20260101120000, 20260301090000}},
+	} {
+		for _, oursFirst := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, ours first %t", name, oursFirst), func(t *testing.T) {
+				t.Parallel()
+				scheme, versions := chain.scheme, chain.versions
+				address := testdb.Empty(t)
+				pool := testdb.Connect(t, address)
+				theirs := golangMigrate(t, teamChain(t, versions...), address, scheme, "")
+				ours := documentedGolangMigrate(t, address, scheme)
+
+				steps := []*migrate.Migrate{theirs, ours}
+				if oursFirst {
+					slices.Reverse(steps)
+				}
+				for _, engine := range steps {
+					if err := engine.Up(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				last := versions[len(versions)-1]
+				expectVersion(t, theirs, last)
+				expectVersion(t, ours, schema.Latest())
+				if got := ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
+					t.Errorf("tables of the team: %s", got)
+				}
+				if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil || state.OtherTool {
+					t.Errorf("status: %+v, %v", state, err)
+				}
+				if err := schema.Up(t.Context(), address); err != nil {
+					t.Errorf("Up where golang-migrate has installed: %v", err)
+				}
+
+				if oursFirst {
+					if err := theirs.Down(); err != nil {
+						t.Fatal(err)
+					}
+					expectVersion(t, ours, schema.Latest())
+					if err := schema.Check(t.Context(), pool); err != nil {
+						t.Errorf("after the team's down: %v", err)
+					}
+					return
+				}
+				if err := ours.Down(); err != nil {
+					t.Fatal(err)
+				}
+				expectVersion(t, theirs, last)
+				if got := ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
+					t.Errorf("tables of the team after our down: %s", got)
+				}
+				if err := schema.Check(t.Context(), pool); !errors.Is(err, schema.ErrNotInstalled) {
+					t.Errorf("after our down: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func expectVersion(t *testing.T, engine *migrate.Migrate, want uint) {
+	t.Helper()
+	if got, dirty, err := engine.Version(); got != want || dirty || err != nil {
+		t.Errorf("version %d, dirty %t, %v; want %d", got, dirty, err, want)
+	}
+}
+
+// golang-migrate makes its version table before it runs a migration, so a schema for it must be there.
+func TestGolangMigrateNeedsTheSchemaForItsVersionTable(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("pgx/v5", testdb.Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = migratepgx.WithInstance(db, &migratepgx.Config{MigrationsTable: `"agui"."schema_migrations"`, MigrationsTableQuoted: true})
+	if err == nil {
+		t.Error("golang-migrate did without the schema: README need not ask for it")
+	}
+}
+
+func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	engine := documentedGolangMigrate(t, address, "pgx5")
+	for version := range schema.Latest() {
+		before := objects(t, pool)
+		for _, step := range []int{+1, -1} {
+			if err := engine.Steps(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after := objects(t, pool); after != before {
+			t.Errorf("before\n%s\n\nafter\n%s", before, after)
+		}
+		if err := engine.Steps(+1); err != nil {
+			t.Fatal(err)
+		}
+		if state, err := schema.Status(t.Context(), address); err != nil || state.Version != version+1 || state.Fingerprint != state.Expected {
+			t.Errorf("after migration %d: %+v, %v", version+1, state, err)
+		}
+	}
+}
+
+// golang-migrate leaves its version table dirty where the connection was lost or the server refused. What is installed says the
+// database itself.
+func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		installed int
+		row       string
+	}{
+		"nothing was applied":        {0, "1, true"},
+		"the first was applied":      {1, "1, true"},
+		"the second was not applied": {1, "2, true"},
+		"the second was applied":     {2, "2, true"},
+		"the row is behind":          {2, "1, false"},
+		"the row is gone":            {2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.Empty(t)
+			pool := testdb.Connect(t, address)
+			engine := documentedGolangMigrate(t, address, "pgx5")
+			if test.installed > 0 {
+				if err := engine.Steps(test.installed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			exec(t, pool, `truncate agui.schema_migrations`)
+			if test.row != "" {
+				exec(t, pool, `insert into agui.schema_migrations values (`+test.row+`)`)
+			}
+			if err := schema.Up(t.Context(), address); err != nil {
+				t.Fatal(err)
+			}
+			expectVersion(t, engine, schema.Latest())
+			if err := schema.Check(t.Context(), pool); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Whatever runs the migrations: the same objects, privileges and record, and no problem for the commands.
+func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
+	t.Parallel()
+	installed := testdb.Pool(t)
+	want, wantPrivileges := objects(t, installed), tablePrivileges(t, installed)
+
+	psql := func(t *testing.T, address, text string) {
+		t.Helper()
+		command := osexec.Command(clientProgram(t, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address)
+		command.Stdin = strings.NewReader(text)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("psql: %v: %s", err, output)
+		}
+	}
+	mustRun := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, install := range map[string]struct {
+		otherTool bool
+		up, down  func(t *testing.T, address string)
+	}{
+		"golang-migrate": {
+			up:   func(t *testing.T, address string) { mustRun(t, documentedGolangMigrate(t, address, "postgres").Up()) },
+			down: func(t *testing.T, address string) { mustRun(t, documentedGolangMigrate(t, address, "postgres").Down()) },
+		},
+		"golang-migrate as a library, from the file system of this package": {
+			up: func(t *testing.T, address string) {
+				exec(t, testdb.Connect(t, address), `create schema agui`)
+				mustRun(t, ownChain(t, address, schema.Migrations(), ourVersionTable()).Up())
+			},
+			down: func(t *testing.T, address string) {
+				mustRun(t, ownChain(t, address, schema.Migrations(), ourVersionTable()).Down())
+			},
+		},
+		"golang-migrate, in the chain of the team": {
+			otherTool: true,
+			up:        func(t *testing.T, address string) { mustRun(t, ownChain(t, address, copied(), "").Up()) },
+			down:      func(t *testing.T, address string) { mustRun(t, ownChain(t, address, copied(), "").Down()) },
+		},
+		"goose, in the chain of the team": {
+			otherTool: true,
+			up: func(t *testing.T, address string) {
+				_, err := gooseProvider(t, address, gooseFile()).Up(t.Context())
+				mustRun(t, err)
+			},
+			down: func(t *testing.T, address string) {
+				_, err := gooseProvider(t, address, gooseFile()).DownTo(t.Context(), 0)
+				mustRun(t, err)
+			},
+		},
+		"psql": {
+			otherTool: true,
+			up:        func(t *testing.T, address string) { psql(t, address, schema.UpSQL(0)) },
+			down:      func(t *testing.T, address string) { psql(t, address, schema.DownSQL(0)) },
+		},
+		"psql, a version at a time": {
+			otherTool: true,
+			up: func(t *testing.T, address string) {
+				// What is after a version, less what is after the next one.
+				for from := range schema.Latest() {
+					psql(t, address, strings.TrimSuffix(schema.UpSQL(from), schema.UpSQL(from+1)))
+				}
+			},
+			down: func(t *testing.T, address string) {
+				for from := schema.Latest(); from > 0; from-- {
+					psql(t, address, strings.TrimPrefix(schema.DownSQL(from-1), schema.DownSQL(from)))
+				}
+			},
+		},
+		"statement by statement, as Atlas does": {
+			otherTool: true,
+			up: func(t *testing.T, address string) {
+				command := osexec.Command(clientProgram(t, "psql"), "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)
+				command.Stdin = strings.NewReader(schema.UpSQL(0))
+				if output, err := command.CombinedOutput(); err != nil {
+					t.Fatalf("psql: %v: %s", err, output)
+				}
+			},
+			down: func(t *testing.T, address string) { psql(t, address, schema.DownSQL(0)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.Empty(t)
+			pool := testdb.Connect(t, address)
+			install.up(t, address)
+			if got := objects(t, pool); got != want {
+				t.Errorf("got\n%s\n\nwant\n%s", got, want)
+			}
+			if got := tablePrivileges(t, pool); got != wantPrivileges {
+				t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
+			}
+			state, err := schema.Status(t.Context(), address)
+			if err != nil || state.Problem() != nil || state.OtherTool != install.otherTool || state.CatalogUnrecorded {
+				t.Errorf("status: %+v, %v, %v", state, state.Problem(), err)
+			}
+			if err := schema.Up(t.Context(), address); err != nil {
+				t.Errorf("Up: %v", err)
+			}
+			if err := schema.Check(t.Context(), pool); err != nil {
+				t.Errorf("Check: %v", err)
+			}
+			if install.otherTool {
+				if err := schema.Down(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
+					t.Errorf("Down: got %v, want %v", err, schema.ErrInstalledOtherwise)
+				}
+				if ask[bool](t, pool, `select to_regclass('agui.schema_migrations') is not null`) {
+					t.Error("there is a version table beside that of the other tool")
+				}
+			}
+			install.down(t, address)
+			if got := objects(t, pool); got != "" {
+				t.Errorf("left behind:\n%s", got)
+			}
+			if state, err := schema.Status(t.Context(), address); err != nil || !errors.Is(state.Problem(), schema.ErrNotInstalled) {
+				t.Errorf("status afterwards: %+v, %v", state, err)
+			}
+		})
+	}
+}
+
+// ownChain is golang-migrate with the migrations of a file system.
+func ownChain(t *testing.T, address string, files fs.FS, parameters string) *migrate.Migrate {
+	t.Helper()
+	source, err := iofs.New(files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Scheme = "pgx5"
+	if parameters != "" {
+		values, err := url.ParseQuery(parsed.RawQuery + "&" + parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.RawQuery = values.Encode()
+	}
+	engine, err := migrate.NewWithSourceInstance("iofs", source, parsed.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return engine
+}
+
+// copied is a chain of a team that has our SQL, as "pgagui migrate sql" prints it, between migrations of its own.
+func copied() fstest.MapFS {
+	return fstest.MapFS{
+		"1_team.up.sql":     {Data: []byte("create table public.team_1 ();")},
+		"1_team.down.sql":   {Data: []byte("drop table public.team_1;")},
+		"2_pgagui.up.sql":   {Data: []byte(schema.UpSQL(0))},
+		"2_pgagui.down.sql": {Data: []byte(schema.DownSQL(0))},
+		"3_team.up.sql":     {Data: []byte("create table public.team_3 ();")},
+		"3_team.down.sql":   {Data: []byte("drop table public.team_3;")},
+	}
+}
+
+func gooseFile() fstest.MapFS {
+	return fstest.MapFS{
+		"1_team.sql":   {Data: []byte("-- +goose Up\ncreate table public.team_1 ();\n-- +goose Down\ndrop table public.team_1;\n")},
+		"2_pgagui.sql": {Data: []byte(schema.GooseSQL(0))},
+	}
+}
+
+func gooseProvider(t *testing.T, address string, files fs.FS) *goose.Provider {
+	t.Helper()
+	db, err := sql.Open("pgx/v5", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return provider
+}
+
+func TestSQLFromAVersionIsWhatComesAfterIt(t *testing.T) {
+	t.Parallel()
+	for _, text := range []func(uint) string{schema.UpSQL, schema.DownSQL, schema.GooseSQL} {
+		if got := text(schema.Latest()); got != "" {
+			t.Errorf("after the latest version: %s", got)
+		}
+	}
+	if after, all := schema.UpSQL(1), schema.UpSQL(0); !strings.HasSuffix(all, after) || len(after) >= len(all) || strings.Contains(after, "create table agui.thread ") {
+		t.Error("UpSQL(1) is not the end of UpSQL(0)")
+	}
+	if after, all := schema.DownSQL(1), schema.DownSQL(0); !strings.HasPrefix(all, after) || strings.Contains(after, "drop table agui") {
+		t.Error("DownSQL(1) is not the beginning of DownSQL(0)")
+	}
+	if !bytes.Contains([]byte(schema.GooseSQL(1)), []byte("-- +goose Down")) {
+		t.Error("GooseSQL has no way down")
+	}
+}

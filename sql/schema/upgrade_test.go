@@ -1,0 +1,594 @@
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/sqlgen/generator"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// release is a folder sql: sources, and the migrations made of them.
+type release struct {
+	t     *testing.T
+	files fstest.MapFS
+}
+
+// thisRelease has the sources and migrations of this program.
+func thisRelease(t *testing.T) release {
+	t.Helper()
+	r := release{t, fstest.MapFS{}}
+	folder := os.DirFS("..")
+	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(file) != ".sql" {
+			return err
+		}
+		content, err := fs.ReadFile(folder, file)
+		r.files[file] = &fstest.MapFile{Data: content}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// next is a copy to change.
+func (r release) next() release {
+	r.files = maps.Clone(r.files)
+	return r
+}
+
+func (r release) write(file, content string) {
+	r.files[file] = &fstest.MapFile{Data: []byte(content)}
+}
+
+// replace replaces what a pattern matches first in a file.
+func (r release) replace(file, pattern, replacement string) {
+	r.t.Helper()
+	source := r.files[file]
+	if source == nil {
+		r.t.Fatalf("there is no sql/%s any more", file)
+	}
+	match := regexp.MustCompile(pattern).FindIndex(source.Data)
+	if match == nil {
+		r.t.Fatalf("sql/%s has no %s any more", file, pattern)
+	}
+	r.write(file, string(source.Data[:match[0]])+replacement+string(source.Data[match[1]:]))
+}
+
+// generate makes the migrations of the sources, as sqlgen does.
+func (r release) generate() {
+	r.t.Helper()
+	files, err := generator.Generate(r.files)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for name, content := range files {
+		delete(r.files, "schema/"+name)
+		if content != nil {
+			r.write("schema/"+name, string(content))
+		}
+	}
+}
+
+// freeze generates the migrations and releases them.
+func (r release) freeze() {
+	r.t.Helper()
+	r.generate()
+	list, err := generator.Release(r.files)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.write("schema/"+generator.ReleasedFile, string(list))
+}
+
+// unreleased makes of a release with its chain one that installs the same with migrations as if nothing had been released.
+func (r release) unreleased() release {
+	r.t.Helper()
+	fresh := r.next()
+	number := 0
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		base, isUp := strings.CutSuffix(strings.TrimPrefix(name, "schema/"), ".up.sql")
+		if !strings.HasPrefix(name, "schema/") {
+			continue
+		}
+		delete(fresh.files, name)
+		if !isUp || strings.HasSuffix(base, "_functions") {
+			continue
+		}
+		number++
+		_, title, _ := strings.Cut(base, "_")
+		for _, suffix := range []string{".up.sql", ".down.sql"} {
+			defer fresh.write(fmt.Sprintf("schema/%06d_%s%s", number, title, suffix), string(r.files["schema/"+base+suffix].Data))
+		}
+	}
+	return fresh
+}
+
+func (r release) migrations() schema.Option {
+	r.t.Helper()
+	migrations, err := fs.Sub(r.files, "schema")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return schema.FromFiles(migrations)
+}
+
+func (r release) mustUp(address string) {
+	r.t.Helper()
+	if err := schema.Up(r.t.Context(), address, r.migrations()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// The first release is this program's schema and some more objects, one of which is called by every append, so that later releases
+// can change all that may change of objects.
+func firstRelease(t *testing.T) release {
+	r := thisRelease(t)
+	r.write("internal/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text);
+comment on type agui_internal.sample is 'Sample.';`)
+	r.write("internal/sample/sample.sql", `create or replace function agui_internal.take_sample(key text, size int default 1)
+returns agui_internal.sample
+language plpgsql
+as $$
+declare
+    taken agui_internal.sample;
+begin
+    taken := row(size, key);
+    return taken;
+end
+$$;
+comment on function agui_internal.take_sample(text, int) is 'Takes a sample.';
+revoke execute on function agui_internal.take_sample(text, int) from public;`)
+	r.write("internal/sample/count.sql", `create or replace function agui_internal.count_samples()
+returns bigint
+language sql
+stable
+begin atomic
+    select count(*) from agui.sample_event as event where (agui_internal.take_sample(event.run_id)).a = 1;
+end;
+comment on function agui_internal.count_samples() is 'Counts samples.';
+revoke execute on function agui_internal.count_samples() from public;`)
+	r.write("internal/sample/holder.sql", `create or replace function agui_internal.hold_samples(key text)
+returns int
+language plpgsql
+as $$
+declare
+    held agui_internal.sample[];
+begin
+    held := array[agui_internal.take_sample(key), agui_internal.take_sample(key)];
+    return cardinality(held);
+end
+$$;
+comment on function agui_internal.hold_samples(text) is 'Holds samples in an array, whose type it remembers.';
+revoke execute on function agui_internal.hold_samples(text) from public;`)
+	r.write("internal/sample/sum.sql", `create or replace aggregate agui_internal.sample_sum(int) (sfunc = int4pl, stype = int, initcond = '0');
+comment on aggregate agui_internal.sample_sum(int) is 'Adds.';`)
+	r.write("internal/sample/trigger.sql", `create or replace function agui_internal.note_sample()
+returns trigger
+language plpgsql
+as $$ begin return new; end $$;
+comment on function agui_internal.note_sample() is 'Trigger: notes.';
+revoke execute on function agui_internal.note_sample() from public;
+create or replace trigger note_sample before insert on agui.erasure for each row execute function agui_internal.note_sample();
+create or replace trigger note_update before update on agui.erasure for each row execute function agui_internal.note_sample();`)
+	r.write("api/sample/sample_event.sql", `create or replace view agui.sample_event with (security_invoker = true) as
+select run.run_id, run.status from agui.run as run;
+comment on view agui.sample_event is 'Samples.';
+comment on column agui.sample_event.run_id is 'Run.';
+comment on column agui.sample_event.status is 'Status.';`)
+	r.write("api/sample/old_sample.sql", `create or replace procedure agui.old_sample(a int)
+language plpgsql
+as $$ begin perform agui_internal.take_sample('old', a); end $$;
+comment on procedure agui.old_sample(int) is 'Goes.';
+revoke execute on procedure agui.old_sample(int) from public;`)
+	r.replace("api/append/append.sql", `\nbegin\n`, "\nbegin\n    perform agui_internal.take_sample(thread_id), agui_internal.hold_samples(thread_id);\n")
+	r.freeze()
+	return r
+}
+
+// The second release changes bodies, a signature by an argument with a default, an argument's name, a composite type, a view by a
+// column more, comments, privileges and tables, and removes a procedure.
+func secondRelease(first release) release {
+	r := first.next()
+	r.write("schema/000003_labels.up.sql", `alter table agui.erasure add column label text;
+comment on column agui.erasure.label is 'Label.';
+alter table agui.batch add column label text;
+comment on column agui.batch.label is 'Label.';`)
+	r.write("schema/000003_labels.down.sql", `alter table agui.erasure drop column label;
+alter table agui.batch drop column label;`)
+	r.write("internal/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text, c timestamptz);
+comment on type agui_internal.sample is 'Sample with its time.';`)
+	r.replace("internal/sample/sample.sql", `key text, size int default 1`, `name text, size int default 1, weight int default 2`)
+	r.replace("internal/sample/sample.sql", `row\(size, key\)`, `row(size, name, now())`)
+	r.replace("internal/sample/sample.sql", `(?s)comment on.*`, `comment on function agui_internal.take_sample(text, int, int) is 'Takes a heavier sample.';
+revoke execute on function agui_internal.take_sample(text, int, int) from public;`)
+	r.replace("internal/sample/sum.sql", `initcond = '0'`, `initcond = '1'`)
+	r.replace("internal/sample/trigger.sql", `before update on agui.erasure`, `before update of reason on agui.erasure`)
+	r.replace("api/sample/sample_event.sql", `run.status from`, `run.status, run.run_no from`)
+	r.replace("api/sample/sample_event.sql", `(?s)'Status.';.*`, `'How it is.';
+comment on column agui.sample_event.run_no is 'Number.';`)
+	delete(r.files, "api/sample/old_sample.sql")
+	r.write("api/sample/new_sample.sql", `create or replace function agui.new_sample(a int)
+returns setof agui.sample_event
+language sql
+stable
+as $$ select * from agui.sample_event limit a $$;
+comment on function agui.new_sample(int) is 'Comes.';
+revoke execute on function agui.new_sample(int) from public;`)
+	r.replace("internal/privileges/expected_privileges.sql", `, 'pg_monitor'\]`, `]`)
+	r.changeBodies("second")
+	r.freeze()
+	return r
+}
+
+// The third release goes further: a view in another order, so that what is made of it must be made anew; a return type; a trigger
+// less; what had come goes, what had gone comes in another kind.
+func thirdRelease(second release) release {
+	r := second.next()
+	r.write("schema/000005_index.up.sql", `create index sample_by_status on agui.run (status) where status = 'failed';
+comment on index agui.sample_by_status is 'Sample.';`)
+	r.write("schema/000005_index.down.sql", `drop index agui.sample_by_status;`)
+	r.replace("internal/sample/sample.sql", `returns agui_internal.sample\n`, `returns setof agui_internal.sample`+"\n")
+	r.replace("internal/sample/sample.sql", `return taken;`, `return next taken;`)
+	r.replace("internal/sample/count.sql", `as event where .*`, `as event cross join agui_internal.take_sample(event.run_id) as sample where sample.a = 1;`)
+	r.replace("internal/sample/holder.sql", `'Holds [^']*'`, `'Holds samples.'`)
+	r.replace("internal/sample/trigger.sql", `(?s)create or replace trigger note_update.*`, ``)
+	r.replace("api/sample/sample_event.sql", `run.run_id, run.status, run.run_no from`, `run.run_no, run.status, run.run_id from`)
+	r.write("api/sample/old_sample.sql", `create or replace function agui.old_sample(a int, b int default 2)
+returns int
+language sql
+immutable
+return a + b;
+comment on function agui.old_sample(int, int) is 'Is here, as a function now.';
+revoke execute on function agui.old_sample(int, int) from public;`)
+	delete(r.files, "api/sample/new_sample.sql")
+	r.replace("internal/privileges/expected_privileges.sql", `'agui_maintainer'\]`, `'agui_maintainer', 'pg_monitor']`)
+	r.changeBodies("third")
+	r.freeze()
+	return r
+}
+
+// changeBodies changes the body of every function in PL/pgSQL.
+func (r release) changeBodies(release string) {
+	r.t.Helper()
+	begin := regexp.MustCompile(`(?m)^begin$`)
+	changed := 0
+	for file, source := range r.files {
+		if strings.HasPrefix(file, "schema/") || !strings.Contains(string(source.Data), "language plpgsql") {
+			continue
+		}
+		r.write(file, begin.ReplaceAllString(string(source.Data), "begin -- "+release))
+		changed++
+	}
+	if changed < 10 {
+		r.t.Fatalf("only %d files of functions in PL/pgSQL", changed)
+	}
+}
+
+// catalog is all that the catalog says of the two schemas: objects with their definitions, comments and privileges. What differs
+// by design between two chains of migrations is left out: the record of the install, and which columns were added when.
+func catalog(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	return ask[string](t, pool, `
+		with namespace as (
+			select oid, nspname, nspacl from pg_namespace where nspname in ('agui', 'agui_internal')
+		), object (class, oid, name, definition, privileges) as (
+			select 'pg_namespace'::regclass, oid, 'schema ' || nspname, '', nspacl from namespace
+			union all
+			select 'pg_class'::regclass, class.oid, format('%s %s', relkind, class.oid::regclass),
+				concat_ws(' ', relpersistence, reloptions, relrowsecurity,
+					case relkind when 'v' then pg_get_viewdef(class.oid) when 'i' then pg_get_indexdef(class.oid) end,
+					(select string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull, attstorage, attcompression, attacl,
+						pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)), e'\n    ' order by case when relkind = 'r' then attname end, attnum)
+					from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
+					where attrelid = class.oid and attnum > 0 and not attisdropped and relkind <> 'i')),
+				relacl
+			from pg_class as class join namespace on namespace.oid = relnamespace
+			where relkind not in ('t') and relname not like 'schema_migrations%'
+			union all
+			select 'pg_proc'::regclass, routine.oid, routine.oid::regprocedure::text,
+				case prokind when 'a' then (select to_jsonb(pg_aggregate)::text from pg_aggregate where aggfnoid = routine.oid) else pg_get_functiondef(routine.oid) end,
+				proacl
+			from pg_proc as routine join namespace on namespace.oid = pronamespace
+			where proname <> 'installed'
+			union all
+			select 'pg_type'::regclass, type.oid, 'type ' || type.oid::regtype, format_type(typbasetype, typtypmod), typacl
+			from pg_type as type join namespace on namespace.oid = typnamespace
+			where typname not like '%schema_migrations'
+			union all
+			select 'pg_constraint'::regclass, con.oid, format('constraint %s on %s', conname, conrelid::regclass), pg_get_constraintdef(con.oid), null
+			from pg_constraint as con join namespace on namespace.oid = connamespace
+			where conrelid <> 0 and conname not like 'schema_migrations%'
+			union all
+			select 'pg_trigger'::regclass, trigger.oid, format('trigger %s on %s', tgname, tgrelid::regclass), format('%s %s', pg_get_triggerdef(trigger.oid), tgenabled), null
+			from pg_trigger as trigger join pg_class as class on class.oid = tgrelid join namespace on namespace.oid = relnamespace
+			where not tgisinternal
+		)
+		select string_agg(format(e'%s\n    %s\n    %s\n    %s', object.name,
+				regexp_replace(object.definition, '"aggfnoid": [^,]*, ', ''),
+				obj_description(object.oid, object.class::text),
+				(select string_agg(format('%s=%s', grantee::regrole, privilege_type), ' ' order by grantee::regrole::text, privilege_type) from aclexplode(object.privileges))),
+			e'\n' order by object.name, object.definition)
+		from object`)
+}
+
+// differences are the lines that only one of two texts has.
+func differences(got, want string) string {
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
+	var all strings.Builder
+	for _, line := range gotLines {
+		if !slices.Contains(wantLines, line) {
+			fmt.Fprintf(&all, "+ %s\n", line)
+		}
+	}
+	for _, line := range wantLines {
+		if !slices.Contains(gotLines, line) {
+			fmt.Fprintf(&all, "- %s\n", line)
+		}
+	}
+	if all.Len() == 0 && got != want {
+		return "the same lines in another order"
+	}
+	return all.String()
+}
+
+// fill puts rows into every table, in threads that the writers leave alone.
+func fill(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for _, statement := range []string{
+		`select agui.append('kept', 'r1', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`,
+		`select agui.append('kept', 'r2', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`,
+		`select agui.save_session_state('kept', 'k', '1', 'r1')`,
+		`select agui.save_checkpoint('kept', 'c', '{}')`,
+		`call agui.compact()`,
+		`select agui.append('gone', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`,
+		`select agui.erase('gone')`,
+		// Nothing writes these yet, or not in what is above.
+		`insert into agui.run_input select thread_key, run_no, '{}' from agui.run on conflict do nothing`,
+		`insert into agui.thread_activity (thread_key, scope_key, active_at) select thread_key, 0, now() from agui.thread on conflict do nothing`,
+		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
+			select thread_key, run_no, first_seq, '{}', '{}', '[]' from agui.run where run_id = 'r1' on conflict do nothing`,
+		`insert into agui.message (thread_key, message_no, body) select thread_key, 99, '{}' from agui.thread on conflict do nothing`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// tables are the tables of the schema with the columns that they have.
+func tables(t *testing.T, pool *pgxpool.Pool) map[string][]string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `
+		select c.oid::regclass::text, array_agg(attname::text order by attnum)
+		from pg_class c join pg_attribute on attrelid = c.oid and attnum > 0 and not attisdropped
+		where relnamespace = 'agui'::regnamespace and relkind = 'r' and relname <> 'schema_migrations'
+		group by 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	var table string
+	var columns []string
+	if _, err := pgx.ForEachRow(rows, []any{&table, &columns}, func() error {
+		all[table] = slices.Clone(columns)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// kept is what the tables hold in some columns of the threads that fill made.
+func kept(t *testing.T, pool *pgxpool.Pool, tables map[string][]string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		rows := ask[string](t, pool, fmt.Sprintf(`
+			select coalesce(string_agg(concat_ws(' | ', %s), e'\n' order by concat_ws(' | ', %[1]s)), '') from %s
+			where thread_key in (agui.thread_key('', 'kept'), agui.thread_key('', 'gone'))`, strings.Join(tables[table], ", "), table))
+		if rows == "" {
+			t.Errorf("%s has no row that could get lost in an upgrade: fill it", table)
+		}
+		fmt.Fprintf(&all, "%s\n%s\n", table, rows)
+	}
+	return all.String()
+}
+
+// writer appends one event after the other to a run of its own until it is stopped, and repeats calls that failed.
+type writer struct {
+	thread  string
+	written int
+	repeats map[string]int // by SQLSTATE and message
+	longest time.Duration
+	failure error
+}
+
+func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool) {
+	w.repeats = map[string]int{}
+	call := func(events string) error {
+		begin := time.Now()
+		for attempt := 0; ; attempt++ {
+			var seq int
+			err := pool.QueryRow(ctx, `select agui.append($1, 'r', $2::text::json, after_seq => $3)`, w.thread, events, w.written).Scan(&seq)
+			w.longest = max(w.longest, time.Since(begin))
+			if err == nil {
+				if seq != w.written+1 {
+					return fmt.Errorf("event %d got seq %d", w.written+1, seq)
+				}
+				w.written = seq
+				return nil
+			}
+			var refusal *pgconn.PgError
+			if !errors.As(err, &refusal) || attempt == 3 || !isRetriable(refusal) {
+				return err
+			}
+			w.repeats[refusal.Code+" "+refusal.Message]++
+		}
+	}
+	if w.failure = call(`[{"type":"RUN_STARTED"}]`); w.failure != nil {
+		return
+	}
+	for !stop.Load() && w.failure == nil {
+		w.failure = call(fmt.Sprintf(`[{"type":"CUSTOM","name":"n","value":%d}]`, w.written))
+	}
+}
+
+// isRetriable reports whether a call may be repeated as ARCHITECTURE.md says: another transaction was in the way, or the schema was upgraded
+// while the call ran.
+func isRetriable(refusal *pgconn.PgError) bool {
+	switch refusal.Code {
+	case "40001", "40P01", "42883", "42704", "42804":
+		return true
+	}
+	return refusal.Code == "XX000" && strings.HasPrefix(refusal.Message, "cache lookup failed") ||
+		refusal.Code == "0A000" && strings.HasPrefix(refusal.Message, "cached plan")
+}
+
+func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
+	t.Parallel()
+	first := firstRelease(t)
+	second := secondRelease(first)
+	third := thirdRelease(second)
+
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	first.mustUp(address)
+	catalogs := []string{catalog(t, pool)}
+	fill(t, pool)
+	atFirst := tables(t, pool)
+	data := kept(t, pool, atFirst)
+	exec(t, pool, `create view public.dashboard as select run_id, status from agui.event join agui.run using (run_id)`) // of a user
+
+	var stop atomic.Bool
+	var working sync.WaitGroup
+	writers := make([]writer, 6)
+	for i := range writers {
+		writers[i].thread = fmt.Sprint("writer-", i)
+		working.Go(func() { writers[i].work(t.Context(), pool, &stop) })
+	}
+	check := func(what string, at release) {
+		t.Helper()
+		time.Sleep(200 * time.Millisecond) // for writers to meet what is new
+		if got := kept(t, pool, atFirst); got != data {
+			t.Errorf("%s: rows have changed:\n%s", what, differences(got, data))
+		}
+		state, err := schema.Status(t.Context(), address, at.migrations())
+		if err != nil || state.Problem() != nil {
+			t.Errorf("%s: %+v, %v", what, state.Problem(), err)
+		}
+	}
+	for i, next := range []release{second, third} {
+		if i == 0 {
+			upWhileALongTransactionReads(t, address, pool, next)
+		} else {
+			next.mustUp(address)
+		}
+		check(fmt.Sprintf("upgraded to release %d", i+2), next)
+		catalogs = append(catalogs, catalog(t, pool))
+	}
+
+	// A fresh install of the third release, through its chain and as if nothing had been released before.
+	for name, release := range map[string]release{"its chain": third, "its sources": third.unreleased()} {
+		if name == "its sources" {
+			release.generate()
+		}
+		freshAddress := testdb.Empty(t)
+		release.mustUp(freshAddress)
+		if got, want := catalogs[2], catalog(t, testdb.Connect(t, freshAddress)); got != want {
+			t.Errorf("upgraded (+) and installed from %s (-) differ:\n%s", name, differences(got, want))
+		}
+	}
+
+	// Each step's way back.
+	engine := ownChain(t, address, mustSub(t, third.files), ourVersionTable())
+	for i, previous := range []release{second, first} {
+		if err := engine.Steps(-2); err != nil { // the functions, then the tables
+			t.Fatal(err)
+		}
+		check(fmt.Sprintf("back at release %d", 2-i), previous)
+		if got, want := catalog(t, pool), catalogs[1-i]; got != want {
+			t.Errorf("back at release %d (+) and as it was (-) differ:\n%s", 2-i, differences(got, want))
+		}
+	}
+
+	stop.Store(true)
+	working.Wait()
+	for _, writer := range writers {
+		if writer.failure != nil {
+			t.Errorf("%s: %v", writer.thread, writer.failure)
+		}
+		if got := ask[int](t, pool, fmt.Sprintf(`select count(*) from agui.events('%s')`, writer.thread)); got != writer.written || got < 10 {
+			t.Errorf("%s has written %d events, the log has %d", writer.thread, writer.written, got)
+		}
+		if writer.longest > 3*time.Second {
+			t.Errorf("%s waited %s", writer.thread, writer.longest)
+		}
+		t.Logf("%s: %d events, longest wait %s, repeats %v", writer.thread, writer.written, writer.longest.Round(time.Millisecond), writer.repeats)
+	}
+}
+
+// upWhileALongTransactionReads upgrades to a release that changes the table of the log, while somebody reads it for long: the upgrade
+// waits for the reader, and the writers go on meanwhile.
+func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Pool, next release) {
+	t.Helper()
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), `select from agui.batch limit 1`); err != nil {
+		t.Fatal(err)
+	}
+	upgraded := make(chan error, 1)
+	go func() { upgraded <- schema.Up(t.Context(), address, next.migrations()) }()
+	const isWaiting = `select exists (select from pg_locks where not granted and mode = 'AccessExclusiveLock' and relation = 'agui.batch'::regclass)`
+	for range 2 { // it tries more than once
+		for _, waiting := range []bool{true, false} {
+			for ask[bool](t, pool, isWaiting) != waiting {
+				select {
+				case err := <-upgraded:
+					t.Fatalf("the upgrade did not wait for the reader: %v", err)
+				default:
+				}
+			}
+		}
+		before := ask[int](t, pool, `select count(*) from agui.batch`)
+		for ask[int](t, pool, `select count(*) from agui.batch`) < before+20 {
+		}
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-upgraded; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustSub(t *testing.T, files fs.FS) fs.FS {
+	t.Helper()
+	sub, err := fs.Sub(files, "schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
