@@ -615,7 +615,8 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is
+            -- no news.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
@@ -641,8 +642,10 @@ end
 $function$;
 
 comment on function agui.activities(text, text, bigint, timestamptz, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
-    'lineage or at at_time, whichever is earlier, in the order of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+    'The activities of a conversation as they stood after a run (null: the head) or, back in '
+    'time, after the event at_seq of its lineage or at at_time, whichever is earlier, in the '
+    'order of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: '
+    'unknown run.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -664,16 +667,18 @@ comment on type agui.history_row is
     'and times itself.';
 
 -- sql/api/history/history.sql
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
--- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
--- that cannot change what they mean together. So an event ends
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the
+-- arguments of a tool call. Tool calls often stream side by side, and so do runs and subagents, so
+-- several groups are open at once. A group may pass over events only where that cannot change what
+-- they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
 --     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
 --     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
--- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
+-- A page ends with the event before the one that would be a row too many: it holds all events up to
+-- there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -701,8 +706,9 @@ declare
     run_nos   int[];     -- of the runs that are read; null: all of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
-    -- as the page needs them, in place of all of the thread to sort them.
+    -- A limit that the planner does not know makes it expect that only a part of the batches is
+    -- read: so it takes them in the order of the index, as the page needs them, in place of all of
+    -- the thread to sort them.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
@@ -849,7 +855,8 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on
+        -- with those of the one before.
 
         joined := null;
         if piece is not null then
@@ -892,7 +899,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            -- A chunk without id may go on with any message, and one without owner
+                            -- with the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -983,13 +991,17 @@ end
 $function$;
 
 comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with lineage => false: of that run, '
-    'or the head, alone): up to max_rows (100, at most 1,000) events behind after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
-    'the arguments of a tool call that stream in one after the other into one event, up to max_bytes of text and as long as none comes later '
-    'than max_idle after the one before; tool calls, runs and subagents that stream side by side each on their own. seq stays what it is in '
-    'the log, so it has gaps. With compressed => false every event is as it was appended. For the next page give as after_seq the greatest '
-    'last_seq of this one: whatever is appended meanwhile, no event is missed and none comes twice. '
-    'UI001: unknown thread, UI002: unknown run, UI011: max_rows is over the limit.';
+    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of '
+    'run_id (with lineage => false: of that run, or the head, alone): up to max_rows (100, at '
+    'most 1,000) events behind after_seq, of the types given (null: all), appended at since or '
+    'later and before until. compressed joins the pieces of a message or of the arguments of a '
+    'tool call that stream in one after the other into one event, up to max_bytes of text and as '
+    'long as none comes later than max_idle after the one before; tool calls, runs and subagents '
+    'that stream side by side each on their own. seq stays what it is in the log, so it has gaps. '
+    'With compressed => false every event is as it was appended. For the next page give as '
+    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is '
+    'missed and none comes twice. UI001: unknown thread, UI002: unknown run, UI011: max_rows is '
+    'over the limit.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
 
@@ -1034,8 +1046,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
-    -- message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether
+    -- its id is known or not, and so does every message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -1126,10 +1138,13 @@ end
 $function$;
 
 comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
-    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, tool_result, system, error), as it '
-    'stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events that '
-    'brought them; with after_seq only those that came behind it. An assistant message with tool calls is a row for its text and one for '
-    'each call; reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, '
+    'tool_use, tool_result, system, error), as it stood after a run (null: the head) or, back in '
+    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
+    'message, in the order of the events that brought them; with after_seq only those that came '
+    'behind it. An assistant message with tool calls is a row for its text and one for each call; '
+    'reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown '
+    'thread, UI002: unknown run.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1404,7 +1419,8 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is
+            -- no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -1460,9 +1476,10 @@ end
 $function$;
 
 comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the event at_seq of its '
-    'lineage or at at_time, whichever is earlier: one row a call, in the order in which they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'UI001: unknown thread, UI002: unknown run.';
+    'The tool calls of a conversation as they stood after a run (null: the head) or, back in '
+    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
+    'call, in the order in which they began; with after_seq only those that began behind it. It '
+    'reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1963,8 +1980,9 @@ create type agui.attachment as (
 );
 
 comment on type agui.attachment is
-    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) and its status now, the runs of the thread that are '
-    'in progress now, the position to follow from (the seq up to which the log has been taken into account, and when that event was '
+    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) '
+    'and its status now, the runs of the thread that are in progress now, the position to follow '
+    'from (the seq up to which the log has been taken into account, and when that event was '
     'appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.';
 
 -- sql/api/live/attach.sql
@@ -2041,15 +2059,18 @@ end
 $function$;
 
 comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
-    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the lineage of a run (null: the head) in a '
-    'shape, and the position to follow from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
-    'the thread. What is open at the position stays open in the history, so the next events join on. '
-    'Shape snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape stream: the events '
-    'compacted (agui.compact_events). Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time the history ends '
-    'there, the earlier of the two, and so the position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
-    'Other runs in progress are named in running; what they have had is not in the history. '
-    'UI001: unknown thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such shape, or after_seq does not go with it, '
-    'UI017: the log ends before after_seq.';
+    'What a server needs to show a conversation and go on with it live, as of one moment: the '
+    'history of the lineage of a run (null: the head) in a shape, and the position to follow '
+    'from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind '
+    'it, of all runs of the thread. What is open at the position stays open in the history, so '
+    'the next events join on. Shape snapshot: as agui.replay has it; a client that has seen some '
+    'of it before takes it as well. Shape stream: the events compacted (agui.compact_events). '
+    'Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time '
+    'the history ends there, the earlier of the two, and so the position is back in time. A '
+    'thread that is not there yet has no run and no events, and the position 0. Other runs in '
+    'progress are named in running; what they have had is not in the history. UI001: unknown '
+    'thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such '
+    'shape, or after_seq does not go with it, UI017: the log ends before after_seq.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2411,8 +2432,8 @@ end
 $$;
 
 comment on function agui.events(text, text, bigint, boolean, text) is
-    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage => false those of the run '
-    'alone. UI001: unknown thread, UI002: unknown run.';
+    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; '
+    'with lineage => false those of the run alone. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.events(text, text, bigint, boolean, text) from public;
 
@@ -2434,8 +2455,9 @@ as $$
 $$;
 
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
-    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, after the event at_seq of its '
-    'lineage or at at_time, whichever is earlier. UI001: unknown thread, UI002: unknown run.';
+    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, '
+    'back in time, after the event at_seq of its lineage or at at_time, whichever is earlier. '
+    'UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -2476,8 +2498,9 @@ end
 $$;
 
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
-    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
-    'whichever is earlier; before the first event it is empty. UI001: unknown thread, UI002: unknown run.';
+    'The conversation as it stood after a run (null: the head) or, back in time, after the event '
+    'at_seq of its lineage or at at_time, whichever is earlier; before the first event it is '
+    'empty. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -2514,9 +2537,10 @@ end
 $$;
 
 comment on function agui.restore(text, text, bigint, timestamptz, text) is
-    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the event at_seq of its lineage or at '
-    'at_time, whichever is earlier: {threadId, runId, seq, status, messages, state, interrupts}. seq is that of the last event in it '
-    '(0: none), status that of the run now. UI001: unknown thread, UI002: unknown run.';
+    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, '
+    'after the event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, '
+    'seq, status, messages, state, interrupts}. seq is that of the last event in it (0: none), '
+    'status that of the run now. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -2538,8 +2562,9 @@ as $$
 $$;
 
 comment on function agui.state(text, text, bigint, timestamptz, text) is
-    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq of its lineage or at at_time, '
-    'whichever is earlier; before the first event it is {}. UI001: unknown thread, UI002: unknown run.';
+    'The state that agent and UI shared after a run (null: the head) or, back in time, after the '
+    'event at_seq of its lineage or at at_time, whichever is earlier; before the first event it '
+    'is {}. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -2977,11 +3002,13 @@ end
 $function$;
 
 comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
-    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the head) means or, back in time, what it '
-    'meant after the event at_seq or at at_time, whichever is earlier. Shape snapshot: '
-    'RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a step), and the event that ended the run, none for one '
-    'in progress; behind a run that ended with interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
-    'lineage''s events, as agui.compact_events has them. UI001: unknown thread, UI002: unknown run, UI013: there is no such shape.';
+    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run '
+    '(null: the head) means or, back in time, what it meant after the event at_seq or at at_time, '
+    'whichever is earlier. Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what '
+    'is open (a message, a tool call, a step), and the event that ended the run, none for one in '
+    'progress; behind a run that ended with interrupts, where they still wait and this run does '
+    'not end with them itself. Shape stream: the lineage''s events, as agui.compact_events has '
+    'them. UI001: unknown thread, UI002: unknown run, UI013: there is no such shape.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3468,8 +3495,8 @@ end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
-    'UI001: unknown thread, UI002: unknown run.';
+    'The runs that go on from a run, in the order in which they began; without a run the roots of '
+    'the thread. UI001: unknown thread, UI002: unknown run.';
 
 revoke execute on function agui.children(text, text, text) from public;
 
@@ -8897,9 +8924,10 @@ create type agui_internal.open_part as (
 );
 
 comment on type agui_internal.open_part is
-    'What a run has begun and not ended, such as a message: the types of the events that begin and end it, the field that its end names it by '
-    '(null: none), that name, the subagent where the name alone does not do, the seq of the event that began it, and that event. '
-    'Name, owner and event are guarded (agui_internal.json_guard).';
+    'What a run has begun and not ended, such as a message: the types of the events that begin '
+    'and end it, the field that its end names it by (null: none), that name, the subagent where '
+    'the name alone does not do, the seq of the event that began it, and that event. Name, owner '
+    'and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
 create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
@@ -8931,7 +8959,8 @@ begin
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
+            -- A step is known by its name and the subagent that takes it; the others by their id
+            -- alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -8975,8 +9004,9 @@ end
 $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
-    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
-    'which they began. Chunks are not among them: what they open is in the fold.';
+    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
+    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
+    'what they open is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
@@ -9211,7 +9241,8 @@ comment on function agui_internal.privilege_changes() is
 revoke execute on function agui_internal.privilege_changes() from public;
 
 -- sql/internal/read/batch_with.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its
+-- columns.
 create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -9227,12 +9258,14 @@ begin atomic
 end;
 
 comment on function agui_internal.batch_with(uuid, bigint) is
-    'The batch of a thread that holds the event with this seq; behind the end of the log its last batch, before its beginning none.';
+    'The batch of a thread that holds the event with this seq; behind the end of the log its last '
+    'batch, before its beginning none.';
 
 revoke execute on function agui_internal.batch_with(uuid, bigint) from public;
 
 -- sql/internal/read/batches_behind.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its
+-- columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -9256,7 +9289,8 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first events may come before that one.';
+    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
+    'events may come before that one.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
 
@@ -9276,12 +9310,14 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: at the end), from the nearest snapshot on.';
+    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
+    'at the end), from the nearest snapshot on.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;
 
 -- sql/internal/read/last_seq_by.sql
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the primary key for each step.
+-- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
+-- primary key for each step.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -9305,7 +9341,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those before it are.
+            -- A batch that a repack joined: its first events may be early enough, and then those
+            -- before it are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -9320,7 +9357,8 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; 0 when there is none.';
+    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
+    '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
@@ -9336,7 +9374,8 @@ return case
 end;
 
 comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
-    'The seq up to which the events of a thread count that is read at a seq and a point in time, the earlier of the two; null: all of them.';
+    'The seq up to which the events of a thread count that is read at a seq and a point in time, '
+    'the earlier of the two; null: all of them.';
 
 revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;
 
@@ -11415,8 +11454,8 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
-    'the events into RUN_STARTED.';
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -11427,8 +11466,9 @@ create type agui_internal.reopening as (
 );
 
 comment on type agui_internal.reopening is
-    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a reader who has its messages: lost those of messages '
-    'and tool calls that are not there any more, which go before a list of the messages, known the others, which go behind it.';
+    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
+    'reader who has its messages: lost those of messages and tool calls that are not there any '
+    'more, which go before a list of the messages, known the others, which go behind it.';
 
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
@@ -11441,7 +11481,8 @@ as $function$
 declare
     opened agui_internal.reopening;
 begin
-    -- The start of a message or call that is there changes nothing, as long as it says nothing of its metadata and calls it what it is called.
+    -- The start of a message or call that is there changes nothing, as long as it says nothing of
+    -- its metadata and calls it what it is called.
     with part as materialized (
         select
             part.*,
@@ -11543,7 +11584,8 @@ begin
         opened := agui_internal.reopening_events(run, until, fold);
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
+    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
+    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
         interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
         events := '{"type":"RUN_STARTED",' || interrupted || '},'
@@ -11559,8 +11601,8 @@ begin
         opened.known,
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
-    -- which more may come.
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at
+    -- both places; or that a message is gone of which more may come.
     if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -11571,7 +11613,8 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON array.';
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
@@ -12058,7 +12101,8 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before the first.';
+    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
+    'the first.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
 
@@ -12843,7 +12887,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''5cefa9ed0bb08b0d77cb626f8fa084311a067676248b037887f5925af7becc1d'', ''{
+as 'select 2, ''88d0527effc7c37744a292c933f92f5ee75d42f7393abf684f332d517091d821'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
