@@ -127,7 +127,8 @@ select call_no, last_seq, error_code, error from agui.append_many(
 order by call_no;
 
 \echo == A page that is loaded gets the history, with what is open still open, and the position to follow from. A thread that is not there yet has none.
-select run_id, status, running, seq, recorded_at is not null as has_time, jsonb_pretty(events::jsonb) as events from agui.attach('live-1');
+select run_id, status, running, seq from agui.attach('live-1');
+select event from json_array_elements((agui.attach('live-1')).events) as event;
 select run_id, status, seq, events from agui.attach('nowhere');
 
 \echo == Whoever watches asks for what came after the seqs that it has, of all its threads at once
