@@ -317,12 +317,16 @@ end
 $function$;
 
 comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with lineage => false: of that run, '
-    'or the head, alone): up to max_rows (100, at most 1,000) events behind after_seq, of the types given (null: all), appended at since or later and before until. compressed joins the pieces of a message or of '
-    'the arguments of a tool call that stream in one after the other into one event, up to max_bytes of text and as long as none comes later '
-    'than max_idle after the one before; tool calls, runs and subagents that stream side by side each on their own. seq stays what it is in '
-    'the log, so it has gaps. With compressed => false every event is as it was appended. For the next page give as after_seq the greatest '
-    'last_seq of this one: whatever is appended meanwhile, no event is missed and none comes twice. '
-    'UI001: unknown thread, UI002: unknown run, UI011: max_rows is over the limit.';
+    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with '
+    'lineage => false: of that run, or the head, alone): up to max_rows (100, at most 1,000) events behind '
+    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins '
+    'the pieces of a message or of the arguments of a tool call that stream in one after the other into one '
+    'event, up to max_bytes of text and as long as none comes later than max_idle after the one before; tool '
+    'calls, runs and subagents that stream side by side each on their own. seq stays what it is in the log, '
+    'so it has gaps. With compressed => false every event is as it was appended. For the next page give as '
+    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is missed and none '
+    'comes twice. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 another thread '
+    'has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;

@@ -24,6 +24,7 @@ end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. UI001: unknown thread.';
+    'A thread as agui.threads shows it. '
+    'Errors: UI001 unknown thread.';
 
 revoke execute on function agui.get_thread(text, text) from public;
