@@ -82,6 +82,7 @@ oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what th
 generate: ## Write the functions' migration and the Go code of the queries anew
 	go run ./internal/sqlgen
 	$(TOOL) sqlc generate
+	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
 
 .PHONY: format
 format: ## Format the Go code

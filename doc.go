@@ -19,6 +19,9 @@
 //
 //	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
 //
+// [Store.Attach] gives what a page shows when it is loaded, and the position to follow from, in one
+// consistent call.
+//
 // [Store.Threads] lists the threads of a scope, newest activity first, and [Store.SetThread] gives one a
 // title, an agent or metadata.
 //

@@ -236,3 +236,26 @@ func ExampleStore_ToolCalls() {
 		}
 	}
 }
+
+// A client connects: what has passed as a snapshot, then what comes, each event with its place in the log as the id of its frame. A
+// client that connects to a thread before its first run gets an empty history.
+func ExampleStore_Attach() {
+	ctx := context.Background()
+	var store *pgagui.Store
+
+	attached, err := store.Attach(ctx, "thread-1", pgagui.AttachOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, event := range attached.Events {
+		fmt.Printf("data: %s\n\n", event)
+	}
+
+	options := pgagui.FollowOptions{After: attached.Position, Stay: true}
+	for event, err := range store.Follow(ctx, "thread-1", options) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("id: %d\ndata: %s\n\n", event.Seq, event.Payload)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,6 +220,67 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	waiting("root", false, started("root"), finished)
 	waiting("a", true, startedFrom("a", "root"), token(1), token(3), finished)
 	waiting("a", false, startedFrom("a", "root"), token(1), token(3), finished)
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, test := range []struct {
+		options pgagui.FollowOptions
+		want    []int64
+	}{
+		{pgagui.FollowOptions{RunID: "b"}, []int64{1, 2, 5, 6, 9}},
+		{pgagui.FollowOptions{RunID: "b", After: pgagui.Position{Seq: 1}}, []int64{2, 5, 6, 9}},
+		{pgagui.FollowOptions{RunID: "a", After: pgagui.Position{Seq: 4}}, []int64{7, 8}},
+		{pgagui.FollowOptions{RunID: "b", NoLineage: true, After: pgagui.Position{Seq: 5}}, []int64{6, 9}},
+		{pgagui.FollowOptions{NoLineage: true}, []int64{5, 6, 9}}, // the head
+	} {
+		seen, err := follow(t.Context(), store, "t", test.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seqs []int64
+		for _, event := range seen {
+			seqs = append(seqs, event.Seq)
+		}
+		if !slices.Equal(seqs, test.want) {
+			t.Errorf("%+v: %d, want %d", test.options, seqs, test.want)
+		}
+	}
+}
+
+// Who waits for a run gets its history when it begins, and one who waits for the first run of a thread that run.
+func TestFollowersThatWaitForARunGetItsHistory(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "root", events(started("root"), `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m1","delta":"a"}`, finished))
+	var group errgroup.Group
+	waiting := func(thread string, options pgagui.FollowOptions, want string) {
+		options.Stay = true
+		ctx, cancel := context.WithCancel(t.Context())
+		group.Go(func() error {
+			defer cancel()
+			var seen []string
+			for event, err := range store.Follow(ctx, thread, options) {
+				if err != nil {
+					return err
+				}
+				seen = append(seen, fmt.Sprint(event.Type, " ", event.RunID))
+				if event.Type == "RUN_FINISHED" {
+					break
+				}
+			}
+			if got := strings.Join(seen, ", "); got != want {
+				return fmt.Errorf("%+v: %s, want %s", options, got, want)
+			}
+			return nil
+		})
+	}
+	waiting("t", pgagui.FollowOptions{RunID: "next", History: compaction.SnapshotShape}, "RUN_STARTED next, MESSAGES_SNAPSHOT next, STATE_SNAPSHOT next, RUN_FINISHED next")
+	waiting("u", pgagui.FollowOptions{NoLineage: true}, "RUN_STARTED first, RUN_FINISHED first")
+	waiting("u", pgagui.FollowOptions{RunID: "first"}, "RUN_STARTED first, RUN_FINISHED first")
+	mustAppend(t, store, "t", "other", events(startedFrom("other", "root"), finished))
+	mustAppend(t, store, "t", "next", events(startedFrom("next", "root")))
+	mustAppend(t, store, "t", "next", events(finished))
+	mustAppend(t, store, "u", "first", events(started("first"), finished))
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}

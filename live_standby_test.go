@@ -158,6 +158,11 @@ func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 	if err != nil || len(seen) != 7 {
 		t.Fatalf("%d events, %v", len(seen), err)
 	}
+	// A reader who has seen more than the standby has gets nothing of it yet, and goes on where it was.
+	attached, err := r.onStandby.Attach(t.Context(), "t", pgagui.AttachOptions{Shape: pgagui.EventsShape, AfterSeq: 7})
+	if err != nil || len(attached.Events) > 0 || attached.Position.Seq != 7 {
+		t.Errorf("attached to the standby: %+v, %v", attached, err)
+	}
 	type outcome struct {
 		what string
 		seqs []int64

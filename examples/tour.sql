@@ -48,16 +48,19 @@ select depth, run_id, parent_run_id, status, first_seq, last_seq from agui.linea
 select * from agui.branches('tour');
 select agui.head('tour'), agui.merge_base('tour', 'run-2', 'run-3');
 select run_id from agui.children('tour', 'run-1');
+select run_id as root from agui.children('tour');
 
 \echo == The log, byte for byte
 select seq, run_id, type, left(payload::text, 60) as payload from agui.events('tour', 'run-1', after_seq => 2);
 select seq, run_id, type from agui.events('tour', after_seq => 6);
+select seq, run_id, type from agui.events('tour', 'run-2', after_seq => 6, lineage => false);
 select run_id, count(*) from agui.event where thread_id = 'tour' group by run_id order by run_id;
 
 \echo == What it means: at the head, on the other branch, and back in time
 select * from agui.messages('tour');
 select agui.state('tour'), agui.state('tour', 'run-2'), agui.interrupts('tour');
 select message ->> 'content' as a1_after_seq_3 from agui.messages('tour', at_seq => 3) where message_id = 'a1';
+select count(*) as messages_an_hour_ago from agui.messages('tour', at_time => now() - interval '1 hour');
 select agui.restore('tour', 'run-2');
 
 \echo == Compaction changes no answer
@@ -122,6 +125,11 @@ select call_no, last_seq, error_code, error from agui.append_many(
     after_seqs => array[0, 0, 0]
 )
 order by call_no;
+
+\echo == A page that is loaded gets the history, with what is open still open, and the position to follow from. A thread that is not there yet has none.
+select run_id, status, running, seq from agui.attach('live-1');
+select event from json_array_elements((agui.attach('live-1')).events) as event;
+select run_id, status, seq, events from agui.attach('nowhere');
 
 \echo == Whoever watches asks for what came after the seqs that it has, of all its threads at once
 select thread_no, run_id, first_seq, n, events from agui.poll(array['live-1', 'live-2'], array[1, 2]);

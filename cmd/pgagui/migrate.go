@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/sql/sqlc"
 )
 
 func (p *program) migrateCommand() *cobra.Command {
@@ -276,7 +277,10 @@ As a migration of a tool of yours, whose version table then says what is install
     golang-migrate  pgagui migrate sql --from 2 > migrations/017_pgagui.up.sql
                     pgagui migrate sql --from 2 --down > migrations/017_pgagui.down.sql
     goose           pgagui migrate sql --from 2 --format goose > migrations/00017_pgagui.sql
-    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql; atlas migrate hash`,
+    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql; atlas migrate hash
+
+With --format sqlc it prints the tables, views and functions as sqlc (https://sqlc.dev) reads them, with
+the types of columns, arguments and results, to be listed in sqlc.yaml under schema and not to be run.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			text, err := migrationSQL(from, down, format)
@@ -292,7 +296,7 @@ As a migration of a tool of yours, whose version table then says what is install
 	}
 	command.Flags().UintVar(&from, "from", 0, "only what comes after this version, which pgagui migrate status tells")
 	command.Flags().BoolVar(&down, "down", false, "the SQL that takes that back; from 0 on it removes everything that is stored")
-	command.Flags().StringVar(&format, "format", "plain", "plain, or goose: up and down in one file with goose's annotations")
+	command.Flags().StringVar(&format, "format", "plain", "plain; goose: up and down in one file with goose's annotations;\nor sqlc: the schema as sqlc reads it")
 	return command
 }
 
@@ -300,8 +304,12 @@ func migrationSQL(from uint, down bool, format string) (string, error) {
 	switch {
 	case from > schema.Latest():
 		return "", fmt.Errorf("--from %d: this program has versions up to %d", from, schema.Latest())
-	case format != "plain" && format != "goose":
-		return "", fmt.Errorf("--format %s: want plain or goose", format)
+	case format != "plain" && format != "goose" && format != "sqlc":
+		return "", fmt.Errorf("--format %s: want plain, goose or sqlc", format)
+	case format == "sqlc" && (down || from > 0):
+		return "", errors.New("--format sqlc prints the whole schema: leave --down and --from out")
+	case format == "sqlc":
+		return sqlc.Schema, nil
 	case format == "goose" && down:
 		return "", errors.New("--format goose prints up and down in one file: leave --down out")
 	case format == "goose":

@@ -645,7 +645,8 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is
+            -- no news.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
@@ -696,16 +697,18 @@ comment on type agui.history_row is
     'and times itself.';
 
 -- sql/api/history/history.sql
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
--- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
--- that cannot change what they mean together. So an event ends
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the
+-- arguments of a tool call. Tool calls often stream side by side, and so do runs and subagents, so
+-- several groups are open at once. A group may pass over events only where that cannot change what
+-- they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
 --     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
 --     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
--- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
+-- A page ends with the event before the one that would be a row too many: it holds all events up to
+-- there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -733,8 +736,9 @@ declare
     run_nos   int[];     -- of the runs that are read; null: all of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
-    -- as the page needs them, in place of all of the thread to sort them.
+    -- A limit that the planner does not know makes it expect that only a part of the batches is
+    -- read: so it takes them in the order of the index, as the page needs them, in place of all of
+    -- the thread to sort them.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
@@ -881,7 +885,8 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on
+        -- with those of the one before.
 
         joined := null;
         if piece is not null then
@@ -924,7 +929,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            -- A chunk without id may go on with any message, and one without owner
+                            -- with the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -1070,8 +1076,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
-    -- message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether
+    -- its id is known or not, and so does every message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -1446,7 +1452,8 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is
+            -- no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -2009,8 +2016,9 @@ create type agui.attachment as (
 );
 
 comment on type agui.attachment is
-    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) and its status now, the runs of the thread that are '
-    'in progress now, the position to follow from (the seq up to which the log has been taken into account, and when that event was '
+    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) '
+    'and its status now, the runs of the thread that are in progress now, the position to follow '
+    'from (the seq up to which the log has been taken into account, and when that event was '
     'appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.';
 
 -- sql/api/live/attach.sql
@@ -3131,7 +3139,7 @@ $$;
 
 comment on function agui.get_thread(text, text) is
     'A thread as agui.threads shows it. '
-    'Errors: UI001 unknown thread.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;
 
@@ -4262,15 +4270,16 @@ comment on function agui_internal.event_time(timestamptz, int) is
 revoke execute on function agui_internal.event_time(timestamptz, int) from public;
 
 -- sql/api/views/event.sql
+-- The casts change nothing: tools that read the definition, such as sqlc, have the types of the columns from them.
 create or replace view agui.event with (security_invoker = true) as
 select
     thread.scope,
     thread.thread_id,
     run.run_id,
-    batch.first_seq + element.position - 1 as seq,
-    agui_internal.event_type(element.payload) as type,
-    agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
-    element.payload,
+    (batch.first_seq + element.position - 1)::bigint as seq,
+    agui_internal.event_type(element.payload)::text as type,
+    agui_internal.event_time(batch.recorded_at, element.earlier_us)::timestamptz as recorded_at,
+    element.payload::json as payload,
     batch.thread_key
 from agui.batch
 join agui.run
@@ -4742,8 +4751,15 @@ declare
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
     n        bigint;
 begin
-    with event as (
-        select element.position, element.payload::text as payload, agui_internal.json_timestamp(element.told) as told
+    with event as materialized (  -- once: each of the windows below would read the times anew
+        select
+            element.position,
+            element.payload::text as payload,
+            case
+                -- As agents spell it; the function takes several times as long.
+                when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
+                else agui_internal.json_timestamp(element.told)
+            end as told
         from rows from (
             json_to_recordset(agui_internal.json_guarded(events)) as (timestamp json),
             json_array_elements(events)
@@ -7717,20 +7733,25 @@ begin
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no
     loop
+        -- As a rule it is in the first batch, and no other is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
-        ) with ordinality as element (type, input, position)
+        cross join lateral (
+            select event.position, event.input
+            from rows from (
+                json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+            ) with ordinality as event (type, input, position)
+            where event.type = 'RUN_STARTED' and batch.first_seq + event.position - 1 <= run.through_seq
+            order by event.position
+            limit 1
+        ) as element
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            and batch.first_seq + element.position - 1 <= run.through_seq
             -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
-            and element.type = 'RUN_STARTED'
-        order by batch.first_seq, element.position
+        order by batch.first_seq
         limit 1;
         if start.seq is null then
             return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
@@ -9005,9 +9026,10 @@ create type agui_internal.open_part as (
 );
 
 comment on type agui_internal.open_part is
-    'What a run has begun and not ended, such as a message: the types of the events that begin and end it, the field that its end names it by '
-    '(null: none), that name, the subagent where the name alone does not do, the seq of the event that began it, and that event. '
-    'Name, owner and event are guarded (agui_internal.json_guard).';
+    'What a run has begun and not ended, such as a message: the types of the events that begin '
+    'and end it, the field that its end names it by (null: none), that name, the subagent where '
+    'the name alone does not do, the seq of the event that began it, and that event. Name, owner '
+    'and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
 create or replace function agui_internal.open_parts(run agui.run, until bigint default null)
@@ -9039,7 +9061,8 @@ begin
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
+            -- A step is known by its name and the subagent that takes it; the others by their id
+            -- alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -9083,8 +9106,9 @@ end
 $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
-    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
-    'which they began. Chunks are not among them: what they open is in the fold.';
+    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
+    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
+    'what they open is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
@@ -9319,7 +9343,8 @@ comment on function agui_internal.privilege_changes() is
 revoke execute on function agui_internal.privilege_changes() from public;
 
 -- sql/internal/read/batch_with.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its
+-- columns.
 create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -9335,12 +9360,14 @@ begin atomic
 end;
 
 comment on function agui_internal.batch_with(uuid, bigint) is
-    'The batch of a thread that holds the event with this seq; behind the end of the log its last batch, before its beginning none.';
+    'The batch of a thread that holds the event with this seq; behind the end of the log its last '
+    'batch, before its beginning none.';
 
 revoke execute on function agui_internal.batch_with(uuid, bigint) from public;
 
 -- sql/internal/read/batches_behind.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its
+-- columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -9364,7 +9391,8 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first events may come before that one.';
+    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
+    'events may come before that one.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
 
@@ -9384,12 +9412,14 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: at the end), from the nearest snapshot on.';
+    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
+    'at the end), from the nearest snapshot on.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;
 
 -- sql/internal/read/last_seq_by.sql
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the primary key for each step.
+-- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
+-- primary key for each step.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -9413,7 +9443,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those before it are.
+            -- A batch that a repack joined: its first events may be early enough, and then those
+            -- before it are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -9428,7 +9459,8 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; 0 when there is none.';
+    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
+    '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
@@ -9444,7 +9476,8 @@ return case
 end;
 
 comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
-    'The seq up to which the events of a thread count that is read at a seq and a point in time, the earlier of the two; null: all of them.';
+    'The seq up to which the events of a thread count that is read at a seq and a point in time, '
+    'the earlier of the two; null: all of them.';
 
 revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;
 
@@ -11532,8 +11565,8 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
-    'the events into RUN_STARTED.';
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -11544,8 +11577,9 @@ create type agui_internal.reopening as (
 );
 
 comment on type agui_internal.reopening is
-    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a reader who has its messages: lost those of messages '
-    'and tool calls that are not there any more, which go before a list of the messages, known the others, which go behind it.';
+    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
+    'reader who has its messages: lost those of messages and tool calls that are not there any '
+    'more, which go before a list of the messages, known the others, which go behind it.';
 
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
@@ -11558,7 +11592,8 @@ as $function$
 declare
     opened agui_internal.reopening;
 begin
-    -- The start of a message or call that is there changes nothing, as long as it says nothing of its metadata and calls it what it is called.
+    -- The start of a message or call that is there changes nothing, as long as it says nothing of
+    -- its metadata and calls it what it is called.
     with part as materialized (
         select
             part.*,
@@ -11660,7 +11695,8 @@ begin
         opened := agui_internal.reopening_events(run, until, fold);
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
+    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
+    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
         interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
         events := '{"type":"RUN_STARTED",' || interrupted || '},'
@@ -11676,8 +11712,8 @@ begin
         opened.known,
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
-    -- which more may come.
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at
+    -- both places; or that a message is gone of which more may come.
     if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -11688,7 +11724,8 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON array.';
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
@@ -12175,7 +12212,8 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before the first.';
+    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
+    'the first.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
 
@@ -12960,7 +12998,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''91806fcd0d57795f85b30f0c0dc11a18ec9b4e417953d79dcd319ef220f2818f'', ''{
+as 'select 2, ''80eeb343ae02de38a04d5540810fd484d86671cfd17f6af9d503de1dc76f8060'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -1,12 +1,13 @@
+-- The casts change nothing: tools that read the definition, such as sqlc, have the types of the columns from them.
 create or replace view agui.event with (security_invoker = true) as
 select
     thread.scope,
     thread.thread_id,
     run.run_id,
-    batch.first_seq + element.position - 1 as seq,
-    agui_internal.event_type(element.payload) as type,
-    agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
-    element.payload,
+    (batch.first_seq + element.position - 1)::bigint as seq,
+    agui_internal.event_type(element.payload)::text as type,
+    agui_internal.event_time(batch.recorded_at, element.earlier_us)::timestamptz as recorded_at,
+    element.payload::json as payload,
     batch.thread_key
 from agui.batch
 join agui.run

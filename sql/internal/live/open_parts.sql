@@ -27,7 +27,8 @@ begin
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id alone.
+            -- A step is known by its name and the subagent that takes it; the others by their id
+            -- alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -71,7 +72,8 @@ end
 $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
-    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, up to a seq (null: so far), in the order in '
-    'which they began. Chunks are not among them: what they open is in the fold.';
+    'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
+    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
+    'what they open is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;

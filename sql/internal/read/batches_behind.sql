@@ -1,4 +1,5 @@
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its columns.
+-- Planned as part of the query that calls it: so it has no search_path of its own, and names its
+-- columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -22,6 +23,7 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first events may come before that one.';
+    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
+    'events may come before that one.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;

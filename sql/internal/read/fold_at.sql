@@ -13,6 +13,7 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: at the end), from the nearest snapshot on.';
+    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
+    'at the end), from the nearest snapshot on.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;

@@ -1,4 +1,5 @@
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the primary key for each step.
+-- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
+-- primary key for each step.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -22,7 +23,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those before it are.
+            -- A batch that a repack joined: its first events may be early enough, and then those
+            -- before it are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -37,6 +39,7 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; 0 when there is none.';
+    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
+    '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;

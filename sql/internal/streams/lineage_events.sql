@@ -48,7 +48,7 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON array. with_inputs puts the inputs that are stored beside '
-    'the events into RUN_STARTED.';
+    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;

@@ -8,7 +8,8 @@ as $function$
 declare
     opened agui_internal.reopening;
 begin
-    -- The start of a message or call that is there changes nothing, as long as it says nothing of its metadata and calls it what it is called.
+    -- The start of a message or call that is there changes nothing, as long as it says nothing of
+    -- its metadata and calls it what it is called.
     with part as materialized (
         select
             part.*,

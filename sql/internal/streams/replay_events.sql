@@ -48,7 +48,8 @@ begin
         opened := agui_internal.reopening_events(run, until, fold);
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an earlier run ended with them.
+    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
+    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
         interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
         events := '{"type":"RUN_STARTED",' || interrupted || '},'
@@ -64,8 +65,8 @@ begin
         opened.known,
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places; or that a message is gone of
-    -- which more may come.
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at
+    -- both places; or that a message is gone of which more may come.
     if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -76,6 +77,7 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON array.';
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;

@@ -20,6 +20,7 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before the first.';
+    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
+    'the first.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
