@@ -108,6 +108,9 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	if err != nil {
 		return err
 	}
+	for _, message := range messages {
+		importer.namesTimes = importer.namesTimes || textMember(message, "created_at") != ""
+	}
 	p.hintAtTimes(importer)
 	if p.json {
 		return p.printJSON(map[string]any{"threadId": threadID, "messages": len(messages), "lastSeq": lastSeq})
@@ -118,7 +121,7 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 
 // hintAtTimes says that events were not recorded at the times that they name, unless that was asked for.
 func (p *program) hintAtTimes(importer *importer) {
-	if !importer.keepsTimes && !importer.options.now {
+	if importer.namesTimes && !importer.keepsTimes && !importer.options.now {
 		fmt.Fprintf(p.messages, "events are recorded as of now, not at the times that they name: that takes the role agui_maintainer, which %s does not have\n", importer.role)
 	}
 }

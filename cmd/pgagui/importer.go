@@ -41,6 +41,7 @@ type importer struct {
 	// keepsTimes: events are recorded at the times that they name, which the role must be allowed to. See chooseTimes.
 	keepsTimes bool
 	role       string // of the connection; empty: not known yet
+	namesTimes bool   // an event that was imported does
 
 	file       string
 	lastThread string       // that a run of this file belongs to
@@ -204,6 +205,7 @@ func (i *importer) add(ctx context.Context, event runEvent) error {
 			return err
 		}
 	}
+	i.namesTimes = i.namesTimes || bytes.Contains(event.Raw, []byte(`"timestamp"`))
 	run.pending = append(run.pending, event.Event)
 	run.pendingBytes += len(event.Raw)
 	switch event.kind {
