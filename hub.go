@@ -292,7 +292,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 			t.due = time.Now() // who wakes it from now on may know more than the answer
 		}
 		h.mu.Unlock()
-		params.MaxBatches = maxBatchesPerPoll
+		params.MaxRows = maxBatchesPerPoll
 		timed, cancel := context.WithTimeout(ctx, h.callTimeout)
 		rows, err := h.queries.Poll(timed, params)
 		cancel()
@@ -390,7 +390,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 	}
 	params := db.PollParams{
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
-		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxBatches: int32(page),
+		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page),
 	}
 	rows, err := again(ctx, h.callTimeout, h.outage.report, func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)

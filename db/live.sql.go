@@ -234,7 +234,7 @@ from agui.poll(
         from unnest($3::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    $4::text[], $5::int
+    $4::int, $5::text[]
 ) as news
 `
 
@@ -242,8 +242,8 @@ type PollParams struct {
 	ThreadIds  []string
 	AfterSeqs  []int64
 	AfterTimes []time.Time
+	MaxRows    int32
 	Scopes     []string
-	MaxBatches int32
 }
 
 type PollRow struct {
@@ -263,8 +263,8 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		arg.ThreadIds,
 		arg.AfterSeqs,
 		arg.AfterTimes,
+		arg.MaxRows,
 		arg.Scopes,
-		arg.MaxBatches,
 	)
 	if err != nil {
 		return nil, err

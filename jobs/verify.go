@@ -37,7 +37,8 @@ type VerifyOptions struct {
 	Workers int
 	// InSQL folds with the reducer in SQL in place of that in Go: many times slower, and a second opinion.
 	InSQL bool
-	// Repair makes the snapshots of a thread again where something is wrong with them and its log is sound. The log is never touched.
+	// Repair makes the snapshots of a thread, and its place in lists, again where something is wrong
+	// with them and its log is sound. The log is never touched.
 	Repair bool
 
 	// Report, when set, is called with each thread once it is checked. Calls do not overlap.

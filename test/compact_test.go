@@ -107,6 +107,21 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 	}
 }
 
+// The generator keeps its word, or the tests of what compaction makes of valid streams would show nothing.
+func TestTheVerifierAcceptsGeneratedValidStreams(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	var streams [][]json.RawMessage
+	for seed := range uint64(100) {
+		streams = append(streams, compactiontest.Stream(seed, compactiontest.Options{}), compactiontest.Stream(seed, compactiontest.Options{Proposals: true}))
+	}
+	for i, given := range client.fold(t, streams...) {
+		if !given.Verified {
+			t.Errorf("stream %d: %s\n%s", i, given.VerifyError, lines(streams[i]))
+		}
+	}
+}
+
 func lines(events []json.RawMessage) []byte { return bytes.Join(rawBytes(events), []byte("\n")) }
 
 // problems says for each stream what is wrong with its compact form, in a sentence; empty where nothing is.
@@ -291,6 +306,45 @@ func TestAMessageOfASubagentStaysItsOwn(t *testing.T) {
 	for _, compactor := range compactors(testdb.Pool(t)) {
 		if problem := compactor.problems(t, client, [][]json.RawMessage{stream})[0]; problem != "" {
 			t.Errorf("%s: %s\n%s", compactor.name, problem, lines(compactor.compact(t, [][]json.RawMessage{stream})[0]))
+		}
+	}
+}
+
+// What is open when a MESSAGES_SNAPSHOT comes keeps its end, also where its id is started anew behind that.
+func TestWhatIsOpenAcrossASnapshotKeepsItsEnd(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	var streams [][]json.RawMessage
+	for _, kind := range []struct{ prefix, piece, fields string }{
+		{"TEXT_MESSAGE", "CONTENT", `"messageId":"x"`},
+		{"REASONING_MESSAGE", "CONTENT", `"messageId":"x"`},
+		{"TOOL_CALL", "ARGS", `"toolCallId":"x","toolCallName":"f"`},
+	} {
+		start := `{"type":"` + kind.prefix + `_START",` + kind.fields + `}`
+		piece := `{"type":"` + kind.prefix + `_` + kind.piece + `",` + kind.fields + `,"delta":"d"}`
+		end := `{"type":"` + kind.prefix + `_END",` + kind.fields + `}`
+		chunk := `{"type":"` + kind.prefix + `_CHUNK",` + kind.fields + `,"delta":"d"}`
+		for _, behind := range [][]string{
+			{end, start, end},
+			{end, start, piece, end, start, end},
+			{piece, end, chunk},
+			{end, chunk, `{"type":"CUSTOM","name":"n","value":1}`, start, end},
+		} {
+			events := []string{`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, start, `{"type":"MESSAGES_SNAPSHOT","messages":[]}`}
+			events = append(events, behind...)
+			streams = append(streams, toMessages(append(events, `{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`)))
+		}
+	}
+	for i, given := range client.fold(t, streams...) {
+		if !given.Verified {
+			t.Fatalf("the verifier refuses the stream as it is: %s\n%s", given.VerifyError, lines(streams[i]))
+		}
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		for i, problem := range compactor.problems(t, client, streams) {
+			if problem != "" {
+				t.Errorf("%s: %s\n%s", compactor.name, problem, lines(streams[i]))
+			}
 		}
 	}
 }

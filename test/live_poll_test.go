@@ -53,7 +53,7 @@ func poll(t *testing.T, pool *pgxpool.Pool, followers []follower, maxBatches int
 		select
 			thread_no, coalesce(run_id, ''), coalesce(first_seq, 0), coalesce(n, 0), recorded_at, earlier_us,
 			array(select value::text from json_array_elements(events)), coalesce(problem, '')
-		from agui.poll($1, $2, $3, $4, $5)`, threads, after, times, scopes, maxBatches)
+		from agui.poll($1, $2, $3, $5, $4)`, threads, after, times, scopes, maxBatches)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +350,8 @@ func TestAPollOfQuietThreadsIsCheap(t *testing.T) {
 			{quiet(1000), 1000, 0},
 			{`agui.poll('{t0}', '{20000}')`, 1, 0},
 			{`agui.poll('{t0}', '{19990}')`, 11, 10},
-			{`agui.poll('{t0}', '{10000}', max_batches => 5)`, 6, 5},
-			{`agui.poll('{t0}', '{0}', max_batches => 5)`, 5, 5},
+			{`agui.poll('{t0}', '{10000}', max_rows => 5)`, 6, 5},
+			{`agui.poll('{t0}', '{0}', max_rows => 5)`, 5, 5},
 			{`agui.poll('{not there yet}', '{0}')`, 0, 0},
 		} {
 			for table, most := range map[string]int64{"batch": cost.batches, "run": cost.runs} {

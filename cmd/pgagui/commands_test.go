@@ -293,7 +293,7 @@ func TestScopesAreSeparate(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	commands.must("import", writeFile(t, "mine.ndjson", answer("t", "r", 1)...), "--scope", "mine")
-	if message := commands.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "Is it in another scope? --scope NAME says which.") {
+	if message := commands.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "Is it in another scope (--scope NAME)?") {
 		t.Errorf("message: %s", message)
 	}
 }
@@ -314,7 +314,7 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	for arguments, want := range map[string]outcome{
 		"verify --scope mine --json":                           {exitOK, `{"threads":1,`, ""},
 		"verify --scope whose --json":                          {exitOK, `{"threads":0,`, "scope \"whose\": 2 threads of other scopes were not checked: name another --scope, or none to check all\n"},
-		"verify t":                                             {exitRefused, "", "thread \"t\" is unknown. A thread exists once a run of it has begun. Is it in another scope? --scope NAME says which.\n"},
+		"verify t":                                             {exitRefused, "", "thread \"t\" is unknown. A thread exists once a run of it has begun. Is it in another scope (--scope NAME)?\n"},
 		"verify t --scope mine --json":                         {exitOK, `{"threads":1,`, ""},
 		"erase --older-than 1us --dry-run":                     {exitOK, "would erase 0 threads", "scope \"\": 2 threads of other scopes were passed over: --scope NAME or --all-scopes takes them\n"},
 		"erase --older-than 1us --dry-run --scope mine --json": {exitOK, `{"threads":1,`, ""},
@@ -355,7 +355,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "export nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "show nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "show t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
-		{installed, "show t --at 0", exitUsage, "--at must be 1 or more"},
+		{installed, "show t --at 0", exitUsage, "--at 0: the first event of a thread has seq 1"},
 		{installed, "show", exitUsage, "one thread"},
 		{installed, "restore nobody", exitRefused, `A thread exists once a run of it has begun`},
 		{installed, "verify nobody", exitRefused, `thread "nobody" is unknown`},
@@ -552,7 +552,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 		t.Errorf("nothing is that old: %q", text)
 	}
 	if result := commands.run("erase", "t", "unknown", "--yes", "--reason", "asked to"); result.code != exitRefused ||
-		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" is unknown. Is it in another scope? --scope NAME says which.`) {
+		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" is unknown. Is it in another scope (--scope NAME)?`) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)

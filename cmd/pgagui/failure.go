@@ -163,10 +163,7 @@ func explain(err error) string {
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.problem), usage.command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
-		hint := refusal.Hint
-		if errors.Is(err, pgagui.ErrUnknownThread) {
-			hint += " --scope NAME says which."
-		}
+		hint := strings.Replace(refusal.Hint, "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
 		return strings.TrimSuffix(err.Error(), ".") + ". " + hint
 	case hasNoSchema(err):
 		return "the schema agui is not that of this program: see pgagui migrate status (" + err.Error() + ")"

@@ -71,7 +71,7 @@ message of the user; all of them are stored or none.`,
 	flags.StringVar(&options.defaults.threadID, "thread", "", "thread of the runs whose RUN_STARTED names none")
 	flags.StringVar(&options.defaults.runID, "run", "", "run of the events whose RUN_STARTED is missing or names none")
 	flags.StringVar(&requestsFile, "requests", "", "file with the inputs of the runs, as their clients sent them")
-	flags.BoolVar(&options.leaveOpen, "leave-open", false, "store events as they come, and leave a run that a file cuts off in progress,\nto go on with it later")
+	flags.BoolVar(&options.leaveOpen, "leave-open", false, "leave a run that a file cuts off in progress, to go on with it later;\nwhat there is of it is stored as it comes, up to a line that cannot be used")
 	flags.BoolVar(&options.now, "now", false, "record events as of now, whatever times they name")
 	flags.BoolVar(&sessionMessages, "session-messages", false, "the file holds messages of a session from before AG-UI")
 	return command
@@ -166,7 +166,7 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 
 // importAll imports the files. What is wrong with one is said on stderr, and the next ones are imported all the same.
 func (p *program) importAll(ctx context.Context, importer *importer, files []string) (failure error) {
-	for _, name := range files {
+	for n, name := range files {
 		err := p.importFile(ctx, importer, name)
 		if err != nil && exitCode(err) != exitInput {
 			return err
@@ -175,6 +175,12 @@ func (p *program) importAll(ctx context.Context, importer *importer, files []str
 			importer.onNotice(describe(err))
 			importer.done.FailedFiles++
 			failure = errBadFiles
+			if rest := len(files) - n - 1; rest > 0 && importer.options.requests.hasUnnamed() {
+				// They would go to other runs than they are meant for.
+				importer.onNotice(fmt.Sprintf("%s behind it left out, for some requests name no run and are matched in order", countText(rest, "file")))
+				importer.done.FailedFiles += rest
+				return failure
+			}
 		}
 	}
 	return failure

@@ -355,6 +355,23 @@ func TestAFileThatBreaksOffBehindTheEndOfARun(t *testing.T) {
 	}
 }
 
+// With --leave-open what there is before a bad line is stored, and gone on with.
+func TestARunThatBreaksOffAndIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	lines := answer("t", "r1", 3)
+	bad := writeFile(t, "bad.ndjson", append(slices.Clone(lines[:4]), "{")...)
+	if message := commands.mustFail(exitInput, "import", "--leave-open", bad); !strings.HasPrefix(message, bad+":5: ") {
+		t.Errorf("message: %s", message)
+	}
+	if log := commands.must("export", "t"); log != joinLines(lines[:4]) {
+		t.Errorf("the log:\n%s", log)
+	}
+	if got := parse[imported](commands, "import", writeFile(t, "good.ndjson", lines...)); got.New != 3 || got.AlreadyThere != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Line 1 of a file is where a run begins that has no RUN_STARTED, or one without ids, so there the flags give them.
 func TestIDsThatAFileDoesNotGive(t *testing.T) {
 	t.Parallel()

@@ -159,19 +159,27 @@ func (i *importer) importFile(ctx context.Context, name string, content io.Reade
 
 func (i *importer) importEvents(ctx context.Context, name string, content io.Reader) error {
 	split := runSplitter{file: name, defaults: i.options.defaults}
-	add := func(events []runEvent, err error) error {
-		for n := 0; n < len(events) && err == nil; n++ {
-			err = i.add(ctx, events[n])
+	add := func(events []runEvent, problem error) error {
+		for _, event := range events {
+			if err := i.add(ctx, event); err != nil {
+				return err
+			}
 		}
-		return err
+		if problem != nil && i.options.leaveOpen && i.run != nil {
+			if err := i.send(ctx); err != nil {
+				return err
+			}
+		}
+		return problem
 	}
 	lastLine := 0
 	for event, err := range eventfile.Read(name, content) {
+		var events []runEvent
 		if err == nil {
 			lastLine = event.Line
-			err = add(split.add(event))
+			events, err = split.add(event)
 		}
-		if err != nil {
+		if err := add(events, err); err != nil {
 			return err
 		}
 	}

@@ -113,6 +113,19 @@ func (r *requests) take(run runName) *request {
 	return found
 }
 
+// hasUnnamed reports whether requests that name no run are left.
+func (r *requests) hasUnnamed() bool {
+	if r == nil {
+		return false
+	}
+	for _, rest := range r.inOrder {
+		if len(rest) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // unused returns the requests that no run has taken.
 func (r *requests) unused() (rest []*request) {
 	if r == nil {

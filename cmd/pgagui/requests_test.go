@@ -61,6 +61,28 @@ func TestRequestsBringTheWordsOfTheUser(t *testing.T) {
 	}
 }
 
+// Requests that name no run are matched in order, so nothing may come behind a run that is missing.
+func TestRequestsInOrderEndWithTheFirstBadFile(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	bad := writeFile(t, "bad.ndjson", append(answer("t", "r1", 1), started("t", "r2"), "{")...)
+	other := writeFile(t, "other.ndjson", answer("other", "r1", 1)...)
+	unnamed := func(words string) string { return `{"messages":[{"id":"u","role":"user","content":"` + words + `"}]}` }
+	inputs := writeFile(t, "requests.ndjson", unnamed("one"), unnamed("two"), unnamed("three"))
+	result := commands.run("import", bad, other, "--requests", inputs)
+	if result.code != exitInput || !strings.HasSuffix(result.messages, "\n1 file behind it left out, for some requests name no run and are matched in order\n") {
+		t.Errorf("exit code %d, %s", result.code, result.messages)
+	}
+	mended := writeFile(t, "mended.ndjson", append(answer("t", "r1", 1), answer("t", "r2", 1)...)...)
+	commands.must("import", mended, other, "--requests", inputs)
+	if runs := parse[[]loggedRun](commands, "log", "t"); runs[0].Input != "one" || runs[1].Input != "two" {
+		t.Errorf("%+v", runs)
+	}
+	if runs := parse[[]loggedRun](commands, "log", "other"); runs[0].Input != "three" {
+		t.Errorf("%+v", runs)
+	}
+}
+
 func TestRequestsThatAreNone(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)

@@ -29,8 +29,8 @@ problem is a line; if any remains, the exit code is 1. Others may write meanwhil
 Lines that begin with "note" are no damage: they say where an agent or its writer broke the protocol (events behind the end of a run, for
 instance), which is kept as it came.
 
-With --repair the snapshots of a thread are made again where something is wrong with them. The log is never touched: what is wrong with
-it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
+With --repair the snapshots of a thread, and its place in lists, are made again where something is wrong with them. The log is never
+touched: what is wrong with it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
 		Example: `  pgagui verify --sample 5% --since 7d
   pgagui verify trip-to-lisbon --repair`,
 		RunE: func(command *cobra.Command, threads []string) error {

@@ -60,6 +60,8 @@ type generator struct {
 	events []json.RawMessage
 	lanes  map[string]stream // the streams of chunks that are open, by subagent
 	fresh  int               // counts the ids of a valid stream
+	ids    []string          // of a valid stream
+	runs   int               // counts the runs of a valid stream
 }
 
 type stream struct{ kind, id string }

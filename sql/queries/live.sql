@@ -49,7 +49,7 @@ from agui.poll(
         from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @scopes::text[], @max_batches::int
+    @max_rows::int, @scopes::text[]
 ) as news;
 
 -- name: RunStatus :one

@@ -237,7 +237,7 @@ drop type agui.event_row;
 drop function agui.status(thread_id text, run_id text, scope text);
 drop type agui.run_status;
 drop function agui.request_stop(thread_id text, run_id text, reason text, scope text);
-drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], scopes text[], max_batches int);
+drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, scopes text[]);
 drop type agui.poll_row;
 drop function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[]);
 drop type agui.keep_alive_row;

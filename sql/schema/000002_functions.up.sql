@@ -45,17 +45,21 @@ end
 $$;
 
 comment on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins the run, RUN_FINISHED or RUN_ERROR ends it. '
-    'after_seq is the last seq that the writer knows of its run, 0 for none: events that the log has after it are compared, not stored again, so a call '
-    'whose answer was lost can be repeated in batches of any size; null appends without that check. '
-    'input is that of the run (RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that begins the run. '
-    'parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED names, else the head. parallel lets the run begin beside '
-    'others that are in progress. Events behind the end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on from there; '
-    'so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict refuses these, and a RUN_STARTED with the id of another thread. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, UI006 another run in progress, '
-    'UI007 a repeat that differs, UI008 no array of events, or an input that is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, '
-    'UI011 over a limit, UI014 the thread was erased, UI016 the run was cut off, UI017 the log lost what the writer knows of, '
-    'UI021 RUN_STARTED names another thread (strict).';
+    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins '
+    'the run, RUN_FINISHED or RUN_ERROR ends it. after_seq is the last seq that the writer knows of its run, '
+    '0 for none: events that the log has after it are compared, not stored again, so a call whose answer was '
+    'lost can be repeated in batches of any size; null appends without that check. input is that of the run '
+    '(RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that '
+    'begins the run. parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED '
+    'names, else the head. parallel lets the run begin beside others that are in progress. Events behind the '
+    'end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on '
+    'from there; so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict '
+    'refuses these, and a RUN_STARTED with the id of another thread. '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, '
+    'UI006 another run in progress, UI007 a repeat that differs, UI008 no array of events, or an input that '
+    'is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, UI011 over a limit, '
+    'UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the '
+    'log lost what the writer knows of, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -243,11 +247,17 @@ end
 $$;
 
 comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
-    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
-    'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
-    'thread that another transaction writes to is not done, and answered with 55P03. strict is for all of them. durable => false commits the transaction without waiting for '
-    'the disk: a crash of the server may then take back the last calls (see UI017). '
-    'Errors: UI008 arrays of different lengths, UI011 more than 1,000 calls or 64 MB.';
+    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the '
+    'arguments of the calls, in the order in which they are to be done. Answers each call by its number, in '
+    'no particular order: one that is refused does not keep the others. With wait => false a call to a thread '
+    'that another transaction writes to is not done, and answered with 55P03. strict is for all of them. '
+    'durable => false commits the transaction without waiting for the disk: a crash of the server may then '
+    'take back the last calls (see UI017). '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
+    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 arrays of different '
+    'lengths, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 more than 1,000 calls or 64 '
+    'MB, UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 '
+    'the log was rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;
 
@@ -274,9 +284,16 @@ end
 $$;
 
 comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: recorded_at is what they name as their timestamp, an event '
-    'without one came with that before it. Times never fall along the log of a thread, and are at most now. So lists, retention and durations are '
-    'true of imported conversations. A run that has not ended counts as alive from now on. Takes the rights of agui_maintainer.';
+    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: '
+    'recorded_at is what they name as their timestamp, an event without one came with that before it. Times '
+    'never fall along the log of a thread, and are at most now. So lists, retention and durations are true of '
+    'imported conversations. A run that has not ended counts as alive from now on. Takes the rights of '
+    'agui_maintainer. '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
+    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 invalid arguments, '
+    'UI009 the run id is in use, or is not that of RUN_STARTED, UI011 over a limit, UI012 another thread has '
+    'the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
+    'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -333,8 +350,10 @@ end
 $$;
 
 comment on function agui.checkpoint_lineage(text, text, text, text) is
-    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root first. UI019: unknown checkpoint (when one is named), '
-    'UI008: no thread, namespace or scope.';
+    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root '
+    'first. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
+    'checkpoint (when one is named).';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
 
@@ -362,7 +381,9 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their children. No row for a thread without any.';
+    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their '
+    'children. No row for a thread without any. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;
 
@@ -390,8 +411,9 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. UI019: unknown checkpoint (when one is named), '
-    'UI008: no thread, namespace or scope.';
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
+    'checkpoint (when one is named).';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;
 
@@ -474,9 +496,11 @@ end
 $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text) is
-    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a thread are numbered 1, 2, 3, … in commit order. parent_id names '
-    'the one that it goes on from, in the same namespace. The same checkpoint again gives the same answer. The thread need not have runs. Errors: UI003 unknown '
-    'parent, UI007 the id has another document or parent, UI008 no id or no document, UI011 over a limit, UI014 the thread was erased.';
+    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a '
+    'thread are numbered 1, 2, 3, … in commit order. parent_id names the one that it goes on from, in the '
+    'same namespace. The same checkpoint again gives the same answer. The thread need not have runs. '
+    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no document, '
+    'UI011 over a limit, UI012 another thread has the same key, UI014 the thread was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
 
@@ -501,9 +525,12 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What is left is a row in agui.erasure, which is returned; while '
-    'it stands, appends to the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). UI001: unknown thread. Takes the rights of agui_maintainer. '
-    'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
+    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
+    'is left is a row in agui.erasure, which is returned; while it stands, appends to the thread, and '
+    'whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the rights of '
+    'agui_maintainer. The space is free for other threads after the next vacuum; backups and WAL archives '
+    'hold the thread until they expire. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
 
@@ -545,8 +572,9 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
-    'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
+    'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
+    'max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;
 
@@ -568,7 +596,9 @@ end
 $$;
 
 comment on function agui.lift_erasure(text, text) is
-    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the rights of agui_maintainer.';
+    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the '
+    'rights of agui_maintainer. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.lift_erasure(text, text) from public;
 
@@ -615,8 +645,7 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
@@ -642,10 +671,10 @@ end
 $function$;
 
 comment on function agui.activities(text, text, bigint, timestamptz, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, back in '
-    'time, after the event at_seq of its lineage or at at_time, whichever is earlier, in the '
-    'order of the conversation. It reads the log of the lineage. UI001: unknown thread, UI002: '
-    'unknown run.';
+    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
+    'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
+    'reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -667,18 +696,16 @@ comment on type agui.history_row is
     'and times itself.';
 
 -- sql/api/history/history.sql
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the
--- arguments of a tool call. Tool calls often stream side by side, and so do runs and subagents, so
--- several groups are open at once. A group may pass over events only where that cannot change what
--- they mean together. So an event ends
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
+-- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
+-- that cannot change what they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
 --     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
 --     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
--- A page ends with the event before the one that would be a row too many: it holds all events up to
--- there, whatever groups are open.
+-- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -706,9 +733,8 @@ declare
     run_nos   int[];     -- of the runs that are read; null: all of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is
-    -- read: so it takes them in the order of the index, as the page needs them, in place of all of
-    -- the thread to sort them.
+    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
+    -- as the page needs them, in place of all of the thread to sort them.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
@@ -855,8 +881,7 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on
-        -- with those of the one before.
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
 
         joined := null;
         if piece is not null then
@@ -899,8 +924,7 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner
-                            -- with the stream of any subagent.
+                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -991,17 +1015,17 @@ end
 $function$;
 
 comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of '
-    'run_id (with lineage => false: of that run, or the head, alone): up to max_rows (100, at '
-    'most 1,000) events behind after_seq, of the types given (null: all), appended at since or '
-    'later and before until. compressed joins the pieces of a message or of the arguments of a '
-    'tool call that stream in one after the other into one event, up to max_bytes of text and as '
-    'long as none comes later than max_idle after the one before; tool calls, runs and subagents '
-    'that stream side by side each on their own. seq stays what it is in the log, so it has gaps. '
-    'With compressed => false every event is as it was appended. For the next page give as '
-    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is '
-    'missed and none comes twice. UI001: unknown thread, UI002: unknown run, UI011: max_rows is '
-    'over the limit.';
+    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with '
+    'lineage => false: of that run, or the head, alone): up to max_rows (100, at most 1,000) events behind '
+    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins '
+    'the pieces of a message or of the arguments of a tool call that stream in one after the other into one '
+    'event, up to max_bytes of text and as long as none comes later than max_idle after the one before; tool '
+    'calls, runs and subagents that stream side by side each on their own. seq stays what it is in the log, '
+    'so it has gaps. With compressed => false every event is as it was appended. For the next page give as '
+    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is missed and none '
+    'comes twice. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 another thread '
+    'has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
 
@@ -1046,8 +1070,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether
-    -- its id is known or not, and so does every message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -1138,13 +1162,13 @@ end
 $function$;
 
 comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
-    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, '
-    'tool_use, tool_result, system, error), as it stood after a run (null: the head) or, back in '
-    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
-    'message, in the order of the events that brought them; with after_seq only those that came '
-    'behind it. An assistant message with tool calls is a row for its text and one for each call; '
-    'reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown '
-    'thread, UI002: unknown run.';
+    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, '
+    'tool_result, system, error), as it stood after a run (null: the head) or, back in time, after the event '
+    'at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events '
+    'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
+    'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
+    'log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1330,11 +1354,14 @@ end
 $function$;
 
 comment on function agui.session_runs(text, json, text) is
-    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a JSON array in order, of '
-    '{event_type (or type), payload, message_id (or id), created_at}; payload is an object, the text of one, or plain text: {content} of user, '
-    'assistant and system, {id, name, input} of tool_use, {tool_use_id, content} of tool_result, {message, code} of error. '
-    'A message of the user begins a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as rawEvent. '
-    'UI008: something else. To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from agui.session_runs(…) as run.';
+    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a '
+    'JSON array in order, of {event_type (or type), payload, message_id (or id), created_at}; payload is an '
+    'object, the text of one, or plain text: {content} of user, assistant and system, {id, name, input} of '
+    'tool_use, {tool_use_id, content} of tool_result, {message, code} of error. A message of the user begins '
+    'a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as '
+    'rawEvent.  To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from '
+    'agui.session_runs(…) as run. '
+    'Errors: UI008 something else.';
 
 revoke execute on function agui.session_runs(text, json, text) from public;
 
@@ -1419,8 +1446,7 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -1476,10 +1502,10 @@ end
 $function$;
 
 comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, back in '
-    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
-    'call, in the order in which they began; with after_seq only those that began behind it. It '
-    'reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
+    'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
+    'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1505,9 +1531,10 @@ end
 $function$;
 
 comment on function agui.json_patch(jsonb, jsonb) is
-    'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. '
-    'An operation that fails raises UI020 and names the operation and the reason. For many patches on one document see '
-    'agui_internal.json_patch_all and agui.json_patch_agg.';
+    'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. An '
+    'operation that fails raises UI020 and names the operation and the reason. For many patches on one '
+    'document see agui_internal.json_patch_all and agui.json_patch_agg. '
+    'Errors: UI020 the patch fails.';
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;
 
@@ -1927,11 +1954,12 @@ create or replace aggregate agui.json_patch_agg(patch jsonb) (
 );
 
 comment on aggregate agui.json_patch_agg(jsonb) is
-    'What RFC 6902 patches make of the empty object, in the order given: the state that a stream of state deltas means. Each is applied '
-    'whole or, when one of its operations fails, not at all, as a client of the stream does it; agui.json_patch raises an error instead. '
-    'No row gives null. To start from another document: agui_internal.json_patch_all(document, array_agg(patch order by seq)). '
-    'Example: select agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) from agui.events(''my-thread'') '
-    'where type = ''STATE_DELTA''';
+    'What RFC 6902 patches make of the empty object, in the order given: the state that a stream of state '
+    'deltas means. Each is applied whole or, when one of its operations fails, not at all, as a client of the '
+    'stream does it; agui.json_patch raises an error instead. No row gives null. To start from another '
+    'document: agui_internal.json_patch_all(document, array_agg(patch order by seq)). Example: select '
+    'agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) from agui.events(''my-thread'') where type '
+    '= ''STATE_DELTA''';
 
 revoke execute on function agui.json_patch_agg(jsonb) from public;
 
@@ -1962,10 +1990,11 @@ end
 $$;
 
 comment on function agui.abandon(text, text, text, boolean, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
-    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
-    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
-    'Errors: UI001 unknown thread, UI002 unknown run.';
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, '
+    'reasoning, steps and subagents are ended in the log, then a RUN_ERROR that gives the reason. Returns the '
+    'run''s last seq; a run that has ended stays as it is. imported: the run took place before '
+    '(agui.import_events), so its end is dated as its last event, not as of now. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
 
@@ -2059,18 +2088,18 @@ end
 $function$;
 
 comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
-    'What a server needs to show a conversation and go on with it live, as of one moment: the '
-    'history of the lineage of a run (null: the head) in a shape, and the position to follow '
-    'from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind '
-    'it, of all runs of the thread. What is open at the position stays open in the history, so '
-    'the next events join on. Shape snapshot: as agui.replay has it; a client that has seen some '
-    'of it before takes it as well. Shape stream: the events compacted (agui.compact_events). '
-    'Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time '
-    'the history ends there, the earlier of the two, and so the position is back in time. A '
-    'thread that is not there yet has no run and no events, and the position 0. Other runs in '
-    'progress are named in running; what they have had is not in the history. UI001: unknown '
-    'thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such '
-    'shape, or after_seq does not go with it, UI017: the log ends before after_seq.';
+    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the '
+    'lineage of a run (null: the head) in a shape, and the position to follow from: '
+    'agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
+    'the thread. What is open at the position stays open in the history, so the next events join on. Shape '
+    'snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape '
+    'stream: the events compacted (agui.compact_events). Shape events: the events themselves, with after_seq '
+    'those behind it. With at_seq or at_time the history ends there, the earlier of the two, and so the '
+    'position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
+    'Other runs in progress are named in running; what they have had is not in the history. '
+    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
+    'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
+    'with it, UI017 the log ends before after_seq.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2138,8 +2167,10 @@ end
 $$;
 
 comment on function agui.keep_alive(text[], text[], text[]) is
-    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them that shall stop or has ended, none '
-    'for the others. Call it every second or so for all runs that the process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()).';
+    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
+    'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
+    'process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()). '
+    'Errors: UI008 invalid arguments.';
 
 revoke execute on function agui.keep_alive(text[], text[], text[]) from public;
 
@@ -2167,8 +2198,8 @@ create or replace function agui.poll(
     thread_ids  text[],
     after_seqs  bigint[],
     after_times timestamptz[] default null,
-    scopes      text[] default null,
-    max_batches int default 100
+    max_rows    int default 100,
+    scopes      text[] default null
 )
 returns setof agui.poll_row
 language plpgsql
@@ -2242,7 +2273,7 @@ begin
                 else asked.after_seq
             end
         order by batch.first_seq
-        limit max_batches
+        limit max_rows
     ) as batch
     left join lateral (
         select run.run_id, run.status
@@ -2260,13 +2291,15 @@ begin
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], text[], int) is
-    'What is new in the threads that a process follows: for each all events behind the last seq that it has seen (0: none), of all runs, in order, up to max_batches '
-    'batches a thread. after_times, where given, are the times (recorded_at) of those last events: a log that a crash or a failover has rewound '
-    'is then told for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no news. '
-    'Works on a standby and through poolers. Errors: UI008 arrays of different lengths.';
+comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+    'What is new in the threads that a process follows: for each all events behind the last seq that it has '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
+    'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
+    'news. Works on a standby and through poolers. '
+    'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], text[], int) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
 
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
@@ -2299,9 +2332,11 @@ end
 $$;
 
 comment on function agui.request_stop(text, text, text, text) is
-    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the thread, in whichever processes they are: they learn '
-    'of it when they next call agui.keep_alive. Returns how many runs in progress are asked to stop now; 0: there is none, it has ended. '
-    'Each run ends itself, with RUN_FINISHED or RUN_ERROR. UI001: unknown thread, UI002: unknown run.';
+    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the '
+    'thread, in whichever processes they are: they learn of it when they next call agui.keep_alive. Returns '
+    'how many runs in progress are asked to stop now; 0: there is none, it has ended. Each run ends itself, '
+    'with RUN_FINISHED or RUN_ERROR. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.request_stop(text, text, text, text) from public;
 
@@ -2366,7 +2401,9 @@ end
 $$;
 
 comment on function agui.status(text, text, text) is
-    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign of life. UI001: unknown thread, UI002: unknown run.';
+    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign '
+    'of life. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.status(text, text, text) from public;
 
@@ -2432,8 +2469,9 @@ end
 $$;
 
 comment on function agui.events(text, text, bigint, boolean, text) is
-    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; '
-    'with lineage => false those of the run alone. UI001: unknown thread, UI002: unknown run.';
+    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage '
+    '=> false those of the run alone. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.events(text, text, bigint, boolean, text) from public;
 
@@ -2455,9 +2493,9 @@ as $$
 $$;
 
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
-    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, '
-    'back in time, after the event at_seq of its lineage or at at_time, whichever is earlier. '
-    'UI001: unknown thread, UI002: unknown run.';
+    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
+    'after the event at_seq of its lineage or at at_time, whichever is earlier. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -2498,9 +2536,9 @@ end
 $$;
 
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
-    'The conversation as it stood after a run (null: the head) or, back in time, after the event '
-    'at_seq of its lineage or at at_time, whichever is earlier; before the first event it is '
-    'empty. UI001: unknown thread, UI002: unknown run.';
+    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
+    'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -2537,10 +2575,10 @@ end
 $$;
 
 comment on function agui.restore(text, text, bigint, timestamptz, text) is
-    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, '
-    'after the event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, '
-    'seq, status, messages, state, interrupts}. seq is that of the last event in it (0: none), '
-    'status that of the run now. UI001: unknown thread, UI002: unknown run.';
+    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the '
+    'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
+    'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -2562,9 +2600,9 @@ as $$
 $$;
 
 comment on function agui.state(text, text, bigint, timestamptz, text) is
-    'The state that agent and UI shared after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier; before the first event it '
-    'is {}. UI001: unknown thread, UI002: unknown run.';
+    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
+    'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -2591,8 +2629,11 @@ end
 $$;
 
 comment on function agui.load_session(text, text, text) is
-    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}, '
-    'documents byte for byte. agui.save_session takes it back. UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, '
+    'state: {key: document, …}, versions: {key: version, …}}, documents byte for byte. agui.save_session '
+    'takes it back. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.load_session(text, text, text) from public;
 
@@ -2645,9 +2686,11 @@ end
 $$;
 
 comment on function agui.load_session_state(text, text, text, bigint, text) is
-    'The document of session state under a key that a run has: what was saved last at it or else at the nearest run before it on its lineage, else for the thread. '
-    'Without a run the thread''s own. With version that one, whatever run it was saved at, while it is kept. No row when there is none. '
-    'UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+    'The document of session state under a key that a run has: what was saved last at it or else at the '
+    'nearest run before it on its lineage, else for the thread. Without a run the thread''s own. With version '
+    'that one, whatever run it was saved at, while it is kept. No row when there is none. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;
 
@@ -2673,7 +2716,10 @@ end
 $$;
 
 comment on function agui.load_sessions(text[], text[], text) is
-    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each thread, or null for the thread''s own.';
+    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each '
+    'thread, or null for the thread''s own. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
+    'same key.';
 
 revoke execute on function agui.load_sessions(text[], text[], text) from public;
 
@@ -2709,8 +2755,12 @@ end
 $$;
 
 comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
-    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what they have. Returns the number of the version that says so, 0 when '
-    'there was nothing to remove. expected_version, overwrite (which removes whatever is there) and errors are those of agui.save_session_state.';
+    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what '
+    'they have. Returns the number of the version that says so, 0 when there was nothing to remove. '
+    'expected_version, overwrite (which removes whatever is there) and errors are those of '
+    'agui.save_session_state. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;
 
@@ -2727,10 +2777,13 @@ end
 $$;
 
 comment on function agui.save_session(json, text) is
-    'Saves session state as agui.load_session gives it, {threadId, runId, state, versions}, all or nothing, and returns the versions that its keys have now. What has not '
-    'changed is not written again. With versions each key is compared as by agui.save_session_state, and one that they do not name must be new; a key '
-    'that they name and state has no more is removed. Without versions the session becomes what state says, whatever is there. '
-    'Errors are those of agui.save_session_state; UI008 also for what is no session.';
+    'Saves session state as agui.load_session gives it, {threadId, runId, state, versions}, all or nothing, '
+    'and returns the versions that its keys have now. What has not changed is not written again. With '
+    'versions each key is compared as by agui.save_session_state, and one that they do not name must be new; '
+    'a key that they name and state has no more is removed. Without versions the session becomes what state '
+    'says, whatever is there. Errors are those of agui.save_session_state; UI008 also for what is no session. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
 
 revoke execute on function agui.save_session(json, text) from public;
 
@@ -2770,12 +2823,16 @@ end
 $$;
 
 comment on function agui.save_session_state(text, text, json, text, bigint, boolean, text) is
-    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of those that go on from it, until one of them saves '
-    'its own; without a run it is the thread''s own, which runs see that have none on their lineage. expected_version is the one that agui.load_session_state '
-    'gave for this run; 0 or null: there was none. When another one is the current version the call is refused, also when that is the version of the same call made '
-    'before, whose answer was lost: load, and see. overwrite => true saves whatever is there. The thread need not have runs. In a transaction with agui.append, '
-    'append first. Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI014 the thread was erased, '
-    'UI018 another version is the current one (DETAIL: current version N).';
+    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of '
+    'those that go on from it, until one of them saves its own; without a run it is the thread''s own, which '
+    'runs see that have none on their lineage. expected_version is the one that agui.load_session_state gave '
+    'for this run; 0 or null: there was none. When another one is the current version the call is refused, '
+    'also when that is the version of the same call made before, whose answer was lost: load, and see. '
+    'overwrite => true saves whatever is there. The thread need not have runs. In a transaction with '
+    'agui.append, append first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 another version is the current one '
+    '(DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;
 
@@ -2865,8 +2922,11 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now. Those of '
-    'one thread are saved in the order given. Calls for one thread take turns.';
+    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an '
+    'array of the versions that their keys have now. Those of one thread are saved in the order given. Calls '
+    'for one thread take turns. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
 
 revoke execute on function agui.save_sessions(json, text) from public;
 
@@ -2890,8 +2950,10 @@ end
 $$;
 
 comment on function agui.session_states(text, text, text) is
-    'All documents of session state that a run has, one a key, in the order of the keys: for each what agui.load_session_state gives. Without a run the thread''s own. '
-    'UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+    'All documents of session state that a run has, one a key, in the order of the keys: for each what '
+    'agui.load_session_state gives. Without a run the thread''s own. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.session_states(text, text, text) from public;
 
@@ -2919,8 +2981,10 @@ end
 $$;
 
 comment on function agui.session_versions(text, text, text, text) is
-    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, newest first; a null document is a removal. How many are '
-    'kept says the setting agui.session_versions. UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, '
+    'newest first; a null document is a removal. How many are kept says the setting agui.session_versions. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;
 
@@ -2967,10 +3031,12 @@ end
 $function$;
 
 comment on function agui.compact_events(json, text) is
-    'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again they do not change. '
-    'Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; snapshot: one MESSAGES_SNAPSHOT and one '
-    'STATE_SNAPSHOT before the end of each run. RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, STEP_*, SUBAGENT_*, '
-    'the other RUN_* and unknown events stay as they are. UI008: events is no JSON array, UI013: there is no such shape.';
+    'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again '
+    'they do not change. Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; '
+    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of each run. '
+    'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
+    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. '
+    'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
 
 revoke execute on function agui.compact_events(json, text) from public;
 
@@ -3002,13 +3068,14 @@ end
 $function$;
 
 comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
-    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run '
-    '(null: the head) means or, back in time, what it meant after the event at_seq or at at_time, '
-    'whichever is earlier. Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what '
-    'is open (a message, a tool call, a step), and the event that ended the run, none for one in '
-    'progress; behind a run that ended with interrupts, where they still wait and this run does '
-    'not end with them itself. Shape stream: the lineage''s events, as agui.compact_events has '
-    'them. UI001: unknown thread, UI002: unknown run, UI013: there is no such shape.';
+    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
+    'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
+    'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
+    'step), and the event that ended the run, none for one in progress; behind a run that ended with '
+    'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
+    'lineage''s events, as agui.compact_events has them. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
+    'same key, UI013 there is no such shape.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3046,12 +3113,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key    constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     thread agui.thread_row;
 begin
     select shown.* into thread
     from agui.thread_activity as activity
     cross join agui_internal.show_threads(array[activity], scope) as shown
-    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    where activity.thread_key = key;
     if not found then
         raise exception using
             errcode = 'UI001',
@@ -3063,7 +3131,8 @@ end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. UI001: unknown thread.';
+    'A thread as agui.threads shows it. '
+    'Errors: UI001 unknown thread.';
 
 revoke execute on function agui.get_thread(text, text) from public;
 
@@ -3086,7 +3155,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui.thread_key(scope, thread_id);
+    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin
@@ -3149,14 +3218,14 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, '
-    'and metadata, a JSON object that is merged into the one that is kept: member by member, the '
-    'last write wins, never deep, and null removes a member. A null argument leaves things as they '
-    'are. It is no activity: the thread stays at its place. create_if_missing makes a thread that '
-    'has no runs yet. Returns the thread as agui.threads shows it. In a transaction, it keeps '
-    'other writers from the thread until the end. Errors: UI001 unknown thread; UI011 title or '
-    'agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; 22023 metadata is '
-    'no object; and with create_if_missing UI008 no thread id or scope.';
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and '
+    'metadata, a JSON object that is merged into the one that is kept: member by member, the last write wins, '
+    'never deep, and null removes a member. A null argument leaves things as they are. It is no activity: the '
+    'thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
+    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
+    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 bytes, '
+    'metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was erased, 22023 metadata '
+    'is no object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
 
@@ -3176,8 +3245,8 @@ return encode(
 )::uuid;
 
 comment on function agui.thread_key(text, text) is
-    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and thread id. '
-    'A thread that has the key of another one is refused with UI012 wherever its id is given.';
+    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and '
+    'thread id. A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;
 
@@ -3341,18 +3410,17 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), '
-    'behind the place that cursor names, the next_cursor of the page before. agent: of that agent. '
-    'archived: only those that are, or are not (null: both). title: with this text in the title, '
-    'in upper or lower case. since: active then or later. status: whose head is running, stale '
-    '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
-    'A page reads the threads that it shows, and the runs of each to count branches. With agent, '
-    'title, status or metadata it looks at 10,000 threads at most: it may be short or empty, and '
-    'has a next_cursor all the same where there are more. A thread that becomes active moves to '
-    'the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they '
-    'are at one moment, read the pages in a REPEATABLE READ transaction. Errors: UI011 max_rows is '
-    'over the limit, 22023 no such status, or not a cursor.';
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the '
+    'place that cursor names, the next_cursor of the page before. agent: of that agent. archived: only those '
+    'that are, or are not (null: both). title: with this text in the title, in upper or lower case. since: '
+    'active then or later. status: whose head is running, stale (running without a sign of life), finished or '
+    'failed. metadata: whose metadata contains this. A page reads the threads that it shows, and the runs of '
+    'each to count branches. With agent, title, status or metadata it looks at 10,000 threads at most: it may '
+    'be short or empty, and has a next_cursor all the same where there are more. A thread that becomes active '
+    'moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one '
+    'moment, read the pages in a REPEATABLE READ transaction. '
+    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -3383,9 +3451,9 @@ as $$
 $$;
 
 comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give '
-    'its cursor. Where a filter may have made a page short, only agui.thread_page says whether '
-    'there are more. Errors: those of agui.thread_page.';
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. '
+    'Where a filter may have made a page short, only agui.thread_page says whether there are more. '
+    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -3451,7 +3519,8 @@ end
 $$;
 
 comment on function agui.branches(text, text) is
-    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. UI001: unknown thread.';
+    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.branches(text, text) from public;
 
@@ -3495,8 +3564,8 @@ end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run, in the order in which they began; without a run the roots of '
-    'the thread. UI001: unknown thread, UI002: unknown run.';
+    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.children(text, text, text) from public;
 
@@ -3512,7 +3581,8 @@ as $$
 $$;
 
 comment on function agui.head(text, text) is
-    'The head of a thread: the run begun last, which a new run follows when it names no parent. UI001: unknown thread.';
+    'The head of a thread: the run begun last, which a new run follows when it names no parent. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.head(text, text) from public;
 
@@ -3546,7 +3616,8 @@ end
 $$;
 
 comment on function agui.lineage(text, text, text) is
-    'The runs from the root to a run (null: the head), root first. UI001: unknown thread, UI002: unknown run.';
+    'The runs from the root to a run (null: the head), root first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.lineage(text, text, text) from public;
 
@@ -3582,7 +3653,8 @@ end
 $$;
 
 comment on function agui.merge_base(text, text, text, text) is
-    'The last run that the lineages of two runs share; null when they have different roots. UI001: unknown thread, UI002: unknown run.';
+    'The last run that the lineages of two runs share; null when they have different roots. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;
 
@@ -3620,7 +3692,8 @@ end
 $$;
 
 comment on function agui.runs(text, text) is
-    'All runs of a thread in the order in which they began: its tree. UI001: unknown thread.';
+    'All runs of a thread in the order in which they began: its tree. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.runs(text, text) from public;
 
@@ -3734,12 +3807,13 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask '
-    'for; then, where the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
-    'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
-    'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
-    'the error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and on a standby. '
-    'Call it from pg_cron, or by hand outside a transaction block.';
+    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
+    'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
+    'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
+    'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'be cut off and called again at any time; a thread that fails does not hold up the others and is the '
+    'error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and '
+    'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;
 
@@ -3797,10 +3871,10 @@ end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
-    'Makes or renews the snapshot of every run in progress that has had every_events events since its last one, so that a reload in the '
-    'middle of a long run stays quick. Stops after max_time (null: when all are done). Commits run by run; threads that another '
-    'compactor holds are passed over. With a notice, it does nothing while another session is at it, and on a standby. '
-    'Call it outside a transaction block.';
+    'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
+    'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
+    'done). Commits run by run; threads that another compactor holds are passed over. With a notice, it does '
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -3857,9 +3931,11 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are missing, and the privileges of these roles and of pg_monitor on '
-    'what belongs to pgagui as they should be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so does '
-    '"pgagui migrate up" when there is nothing to migrate: after a restore on another server, for instance.';
+    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
+    'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
+    'be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so '
+    'does "pgagui migrate up" when there is nothing to migrate: after a restore on another server, for '
+    'instance.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -3911,9 +3987,11 @@ end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, agui_internal.lease(): what they left open is ended in the log, '
-    'then a RUN_ERROR says why. A writer that comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are done). '
-    'A run that cannot be closed does not hold up the others and is the error in the end. Call it outside a transaction block.';
+    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, '
+    'agui_internal.lease(): what they left open is ended in the log, then a RUN_ERROR says why. A writer that '
+    'comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are '
+    'done). A run that cannot be closed does not hold up the others and is the error in the end. Call it '
+    'outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
 
@@ -3967,8 +4045,10 @@ end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
-    'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as it is; answers how many '
-    'snapshots it has now. Puts right the place of the thread in lists, too. UI001: unknown thread, UI015: the log itself is damaged, so nothing is touched.';
+    'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as '
+    'it is; answers how many snapshots it has now. Puts right the place of the thread in lists, too. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is damaged, so '
+    'nothing is touched.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -4023,9 +4103,10 @@ end
 $$;
 
 comment on procedure agui.repack(int, interval, interval) is
-    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into larger ones: live batches of a few events '
-    'take several times what they take joined. Nobody who reads or repeats an append sees a difference. Commits run by run and stops after '
-    'max_runs or max_time (null: when all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
+    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
+    'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
+    'repeats an append sees a difference. Commits run by run and stops after max_runs or max_time (null: when '
+    'all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;
 
@@ -4059,10 +4140,12 @@ end
 $$;
 
 comment on function agui.verify(text, text) is
-    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its runs, and every snapshot against '
-    'a fold of the raw log. One row a problem, no row when all is well; severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a '
-    'missing first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what is wrong with snapshots. '
-    'UI001: unknown thread.';
+    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its '
+    'runs, and every snapshot against a fold of the raw log. One row a problem, no row when all is well; '
+    'severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a missing '
+    'first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what '
+    'is wrong with snapshots. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.verify(text, text) from public;
 
@@ -11024,6 +11107,14 @@ begin
         having not bool_and(input.is_new)
     ),
 
+    -- What comes before the first start of its id, behind a MESSAGES_SNAPSHOT, is a block of its own: its end is not that of the start.
+    start as (
+        select event.part, event.kind, event.id, min(event.position) filter (where event.starts) as position
+        from event
+        where event.kind is not null and not event.is_odd
+        group by event.part, event.kind, event.id
+        having min(event.position) filter (where event.starts) > min(event.position)
+    ),
     block as (
         select
             event.run,
@@ -11047,8 +11138,9 @@ begin
             case event.kind when 'tool' then 'TOOL_CALL_ARGS' when 'text' then 'TEXT_MESSAGE_CONTENT' else 'REASONING_MESSAGE_CONTENT' end as piece_type,
             case event.kind when 'tool' then '"toolCallId":' else '"messageId":' end || event.id as id_field
         from event
+        left join start on start.part = event.part and start.kind = event.kind and start.id = event.id
         where event.kind is not null and not event.is_odd
-        group by event.run, event.part, event.kind, event.id
+        group by event.run, event.part, event.kind, event.id, event.position < start.position
     ),
     written as materialized (
         select
@@ -12887,7 +12979,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''88d0527effc7c37744a292c933f92f5ee75d42f7393abf684f332d517091d821'', ''{
+as 'select 2, ''1adf329eaa5ad37adf8c6de4e69c7c860566c81b2e66d72085ae0720fbc768fe'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -40,16 +40,20 @@ end
 $$;
 
 comment on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins the run, RUN_FINISHED or RUN_ERROR ends it. '
-    'after_seq is the last seq that the writer knows of its run, 0 for none: events that the log has after it are compared, not stored again, so a call '
-    'whose answer was lost can be repeated in batches of any size; null appends without that check. '
-    'input is that of the run (RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that begins the run. '
-    'parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED names, else the head. parallel lets the run begin beside '
-    'others that are in progress. Events behind the end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on from there; '
-    'so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict refuses these, and a RUN_STARTED with the id of another thread. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, UI006 another run in progress, '
-    'UI007 a repeat that differs, UI008 no array of events, or an input that is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, '
-    'UI011 over a limit, UI014 the thread was erased, UI016 the run was cut off, UI017 the log lost what the writer knows of, '
-    'UI021 RUN_STARTED names another thread (strict).';
+    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins '
+    'the run, RUN_FINISHED or RUN_ERROR ends it. after_seq is the last seq that the writer knows of its run, '
+    '0 for none: events that the log has after it are compared, not stored again, so a call whose answer was '
+    'lost can be repeated in batches of any size; null appends without that check. input is that of the run '
+    '(RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that '
+    'begins the run. parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED '
+    'names, else the head. parallel lets the run begin beside others that are in progress. Events behind the '
+    'end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on '
+    'from there; so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict '
+    'refuses these, and a RUN_STARTED with the id of another thread. '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, '
+    'UI006 another run in progress, UI007 a repeat that differs, UI008 no array of events, or an input that '
+    'is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, UI011 over a limit, '
+    'UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the '
+    'log lost what the writer knows of, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;

@@ -167,10 +167,16 @@ end
 $$;
 
 comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
-    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the arguments of the calls, in the order in which '
-    'they are to be done. Answers each call by its number, in no particular order: one that is refused does not keep the others. With wait => false a call to a '
-    'thread that another transaction writes to is not done, and answered with 55P03. strict is for all of them. durable => false commits the transaction without waiting for '
-    'the disk: a crash of the server may then take back the last calls (see UI017). '
-    'Errors: UI008 arrays of different lengths, UI011 more than 1,000 calls or 64 MB.';
+    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the '
+    'arguments of the calls, in the order in which they are to be done. Answers each call by its number, in '
+    'no particular order: one that is refused does not keep the others. With wait => false a call to a thread '
+    'that another transaction writes to is not done, and answered with 55P03. strict is for all of them. '
+    'durable => false commits the transaction without waiting for the disk: a crash of the server may then '
+    'take back the last calls (see UI017). '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
+    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 arrays of different '
+    'lengths, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 more than 1,000 calls or 64 '
+    'MB, UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 '
+    'the log was rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;

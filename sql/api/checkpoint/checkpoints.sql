@@ -21,6 +21,8 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their children. No row for a thread without any.';
+    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their '
+    'children. No row for a thread without any. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;

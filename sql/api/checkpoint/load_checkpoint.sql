@@ -21,7 +21,8 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. UI019: unknown checkpoint (when one is named), '
-    'UI008: no thread, namespace or scope.';
+    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
+    'checkpoint (when one is named).';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;

@@ -76,8 +76,10 @@ end
 $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text) is
-    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a thread are numbered 1, 2, 3, … in commit order. parent_id names '
-    'the one that it goes on from, in the same namespace. The same checkpoint again gives the same answer. The thread need not have runs. Errors: UI003 unknown '
-    'parent, UI007 the id has another document or parent, UI008 no id or no document, UI011 over a limit, UI014 the thread was erased.';
+    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a '
+    'thread are numbered 1, 2, 3, … in commit order. parent_id names the one that it goes on from, in the '
+    'same namespace. The same checkpoint again gives the same answer. The thread need not have runs. '
+    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no document, '
+    'UI011 over a limit, UI012 another thread has the same key, UI014 the thread was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;

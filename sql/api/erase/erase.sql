@@ -18,8 +18,11 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What is left is a row in agui.erasure, which is returned; while '
-    'it stands, appends to the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). UI001: unknown thread. Takes the rights of agui_maintainer. '
-    'The space is free for other threads after the next vacuum; backups and WAL archives hold the thread until they expire.';
+    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
+    'is left is a row in agui.erasure, which is returned; while it stands, appends to the thread, and '
+    'whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the rights of '
+    'agui_maintainer. The space is free for other threads after the next vacuum; backups and WAL archives '
+    'hold the thread until they expire. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;

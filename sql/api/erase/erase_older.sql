@@ -35,7 +35,8 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in which nothing was saved, for older_than. Commits thread by '
-    'thread and stops after max_threads or max_time (null: when all are gone). Call it outside a transaction block.';
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
+    'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
+    'max_time (null: when all are gone). Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;

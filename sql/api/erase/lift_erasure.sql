@@ -15,6 +15,8 @@ end
 $$;
 
 comment on function agui.lift_erasure(text, text) is
-    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the rights of agui_maintainer.';
+    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the '
+    'rights of agui_maintainer. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.lift_erasure(text, text) from public;

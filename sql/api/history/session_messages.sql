@@ -24,8 +24,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether
-    -- its id is known or not, and so does every message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -116,12 +116,12 @@ end
 $function$;
 
 comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
-    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, '
-    'tool_use, tool_result, system, error), as it stood after a run (null: the head) or, back in '
-    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
-    'message, in the order of the events that brought them; with after_seq only those that came '
-    'behind it. An assistant message with tool calls is a row for its text and one for each call; '
-    'reasoning and activities have no type here. It reads the log of the lineage. UI001: unknown '
-    'thread, UI002: unknown run.';
+    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, '
+    'tool_result, system, error), as it stood after a run (null: the head) or, back in time, after the event '
+    'at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events '
+    'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
+    'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
+    'log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

@@ -171,10 +171,13 @@ end
 $function$;
 
 comment on function agui.session_runs(text, json, text) is
-    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a JSON array in order, of '
-    '{event_type (or type), payload, message_id (or id), created_at}; payload is an object, the text of one, or plain text: {content} of user, '
-    'assistant and system, {id, name, input} of tool_use, {tool_use_id, content} of tool_result, {message, code} of error. '
-    'A message of the user begins a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as rawEvent. '
-    'UI008: something else. To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from agui.session_runs(…) as run.';
+    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a '
+    'JSON array in order, of {event_type (or type), payload, message_id (or id), created_at}; payload is an '
+    'object, the text of one, or plain text: {content} of user, assistant and system, {id, name, input} of '
+    'tool_use, {tool_use_id, content} of tool_result, {message, code} of error. A message of the user begins '
+    'a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as '
+    'rawEvent.  To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from '
+    'agui.session_runs(…) as run. '
+    'Errors: UI008 something else.';
 
 revoke execute on function agui.session_runs(text, json, text) from public;

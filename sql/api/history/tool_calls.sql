@@ -55,8 +55,7 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -112,9 +111,9 @@ end
 $function$;
 
 comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, back in '
-    'time, after the event at_seq of its lineage or at at_time, whichever is earlier: one row a '
-    'call, in the order in which they began; with after_seq only those that began behind it. It '
-    'reads the log of the lineage. UI001: unknown thread, UI002: unknown run.';
+    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
+    'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
+    'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

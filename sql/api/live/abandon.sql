@@ -24,9 +24,10 @@ end
 $$;
 
 comment on function agui.abandon(text, text, text, boolean, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, reasoning, steps and subagents are ended '
-    'in the log, then a RUN_ERROR that gives the reason. Returns the run''s last seq; a run that has ended stays as it is. '
-    'imported: the run took place before (agui.import_events), so its end is dated as its last event, not as of now. '
-    'Errors: UI001 unknown thread, UI002 unknown run.';
+    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, '
+    'reasoning, steps and subagents are ended in the log, then a RUN_ERROR that gives the reason. Returns the '
+    'run''s last seq; a run that has ended stays as it is. imported: the run took place before '
+    '(agui.import_events), so its end is dated as its last event, not as of now. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.abandon(text, text, text, boolean, text) from public;

@@ -71,17 +71,17 @@ end
 $function$;
 
 comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
-    'What a server needs to show a conversation and go on with it live, as of one moment: the '
-    'history of the lineage of a run (null: the head) in a shape, and the position to follow '
-    'from: agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind '
-    'it, of all runs of the thread. What is open at the position stays open in the history, so '
-    'the next events join on. Shape snapshot: as agui.replay has it; a client that has seen some '
-    'of it before takes it as well. Shape stream: the events compacted (agui.compact_events). '
-    'Shape events: the events themselves, with after_seq those behind it. With at_seq or at_time '
-    'the history ends there, the earlier of the two, and so the position is back in time. A '
-    'thread that is not there yet has no run and no events, and the position 0. Other runs in '
-    'progress are named in running; what they have had is not in the history. UI001: unknown '
-    'thread, where a run or after_seq is given, UI002: unknown run, UI013: there is no such '
-    'shape, or after_seq does not go with it, UI017: the log ends before after_seq.';
+    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the '
+    'lineage of a run (null: the head) in a shape, and the position to follow from: '
+    'agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
+    'the thread. What is open at the position stays open in the history, so the next events join on. Shape '
+    'snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape '
+    'stream: the events compacted (agui.compact_events). Shape events: the events themselves, with after_seq '
+    'those behind it. With at_seq or at_time the history ends there, the earlier of the two, and so the '
+    'position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
+    'Other runs in progress are named in running; what they have had is not in the history. '
+    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
+    'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
+    'with it, UI017 the log ends before after_seq.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;

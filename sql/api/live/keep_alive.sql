@@ -48,7 +48,9 @@ end
 $$;
 
 comment on function agui.keep_alive(text[], text[], text[]) is
-    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them that shall stop or has ended, none '
-    'for the others. Call it every second or so for all runs that the process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()).';
+    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
+    'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
+    'process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()). '
+    'Errors: UI008 invalid arguments.';
 
 revoke execute on function agui.keep_alive(text[], text[], text[]) from public;

@@ -2,8 +2,8 @@ create or replace function agui.poll(
     thread_ids  text[],
     after_seqs  bigint[],
     after_times timestamptz[] default null,
-    scopes      text[] default null,
-    max_batches int default 100
+    max_rows    int default 100,
+    scopes      text[] default null
 )
 returns setof agui.poll_row
 language plpgsql
@@ -77,7 +77,7 @@ begin
                 else asked.after_seq
             end
         order by batch.first_seq
-        limit max_batches
+        limit max_rows
     ) as batch
     left join lateral (
         select run.run_id, run.status
@@ -95,10 +95,12 @@ begin
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], text[], int) is
-    'What is new in the threads that a process follows: for each all events behind the last seq that it has seen (0: none), of all runs, in order, up to max_batches '
-    'batches a thread. after_times, where given, are the times (recorded_at) of those last events: a log that a crash or a failover has rewound '
-    'is then told for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no news. '
-    'Works on a standby and through poolers. Errors: UI008 arrays of different lengths.';
+comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+    'What is new in the threads that a process follows: for each all events behind the last seq that it has '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
+    'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
+    'news. Works on a standby and through poolers. '
+    'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], text[], int) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;

@@ -28,8 +28,10 @@ end
 $$;
 
 comment on function agui.request_stop(text, text, text, text) is
-    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the thread, in whichever processes they are: they learn '
-    'of it when they next call agui.keep_alive. Returns how many runs in progress are asked to stop now; 0: there is none, it has ended. '
-    'Each run ends itself, with RUN_FINISHED or RUN_ERROR. UI001: unknown thread, UI002: unknown run.';
+    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the '
+    'thread, in whichever processes they are: they learn of it when they next call agui.keep_alive. Returns '
+    'how many runs in progress are asked to stop now; 0: there is none, it has ended. Each run ends itself, '
+    'with RUN_FINISHED or RUN_ERROR. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.request_stop(text, text, text, text) from public;

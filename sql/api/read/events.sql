@@ -47,7 +47,8 @@ end
 $$;
 
 comment on function agui.events(text, text, bigint, boolean, text) is
-    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; '
-    'with lineage => false those of the run alone. UI001: unknown thread, UI002: unknown run.';
+    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage '
+    '=> false those of the run alone. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.events(text, text, bigint, boolean, text) from public;

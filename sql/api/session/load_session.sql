@@ -20,7 +20,10 @@ end
 $$;
 
 comment on function agui.load_session(text, text, text) is
-    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}, '
-    'documents byte for byte. agui.save_session takes it back. UI001: unknown thread, UI002: unknown run (when one is named), UI008: no thread or no scope.';
+    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, '
+    'state: {key: document, …}, versions: {key: version, …}}, documents byte for byte. agui.save_session '
+    'takes it back. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.load_session(text, text, text) from public;

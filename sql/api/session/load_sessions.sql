@@ -19,6 +19,9 @@ end
 $$;
 
 comment on function agui.load_sessions(text[], text[], text) is
-    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each thread, or null for the thread''s own.';
+    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each '
+    'thread, or null for the thread''s own. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
+    'same key.';
 
 revoke execute on function agui.load_sessions(text[], text[], text) from public;

@@ -29,7 +29,11 @@ end
 $$;
 
 comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
-    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what they have. Returns the number of the version that says so, 0 when '
-    'there was nothing to remove. expected_version, overwrite (which removes whatever is there) and errors are those of agui.save_session_state.';
+    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what '
+    'they have. Returns the number of the version that says so, 0 when there was nothing to remove. '
+    'expected_version, overwrite (which removes whatever is there) and errors are those of '
+    'agui.save_session_state. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;

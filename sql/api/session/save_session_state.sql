@@ -33,11 +33,15 @@ end
 $$;
 
 comment on function agui.save_session_state(text, text, json, text, bigint, boolean, text) is
-    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of those that go on from it, until one of them saves '
-    'its own; without a run it is the thread''s own, which runs see that have none on their lineage. expected_version is the one that agui.load_session_state '
-    'gave for this run; 0 or null: there was none. When another one is the current version the call is refused, also when that is the version of the same call made '
-    'before, whose answer was lost: load, and see. overwrite => true saves whatever is there. The thread need not have runs. In a transaction with agui.append, '
-    'append first. Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI014 the thread was erased, '
-    'UI018 another version is the current one (DETAIL: current version N).';
+    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of '
+    'those that go on from it, until one of them saves its own; without a run it is the thread''s own, which '
+    'runs see that have none on their lineage. expected_version is the one that agui.load_session_state gave '
+    'for this run; 0 or null: there was none. When another one is the current version the call is refused, '
+    'also when that is the version of the same call made before, whose answer was lost: load, and see. '
+    'overwrite => true saves whatever is there. The thread need not have runs. In a transaction with '
+    'agui.append, append first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 another version is the current one '
+    '(DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;

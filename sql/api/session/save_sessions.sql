@@ -83,7 +83,10 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an array of the versions that their keys have now. Those of '
-    'one thread are saved in the order given. Calls for one thread take turns.';
+    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an '
+    'array of the versions that their keys have now. Those of one thread are saved in the order given. Calls '
+    'for one thread take turns. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
 
 revoke execute on function agui.save_sessions(json, text) from public;

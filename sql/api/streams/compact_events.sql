@@ -40,9 +40,11 @@ end
 $function$;
 
 comment on function agui.compact_events(json, text) is
-    'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again they do not change. '
-    'Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; snapshot: one MESSAGES_SNAPSHOT and one '
-    'STATE_SNAPSHOT before the end of each run. RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, STEP_*, SUBAGENT_*, '
-    'the other RUN_* and unknown events stay as they are. UI008: events is no JSON array, UI013: there is no such shape.';
+    'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again '
+    'they do not change. Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; '
+    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of each run. '
+    'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
+    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. '
+    'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
 
 revoke execute on function agui.compact_events(json, text) from public;

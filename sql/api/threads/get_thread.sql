@@ -6,12 +6,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key    constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     thread agui.thread_row;
 begin
     select shown.* into thread
     from agui.thread_activity as activity
     cross join agui_internal.show_threads(array[activity], scope) as shown
-    where activity.thread_key = agui.thread_key(get_thread.scope, get_thread.thread_id);
+    where activity.thread_key = key;
     if not found then
         raise exception using
             errcode = 'UI001',
@@ -23,6 +24,7 @@ end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. UI001: unknown thread.';
+    'A thread as agui.threads shows it. '
+    'Errors: UI001 unknown thread.';
 
 revoke execute on function agui.get_thread(text, text) from public;

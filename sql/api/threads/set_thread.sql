@@ -16,7 +16,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui.thread_key(scope, thread_id);
+    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin
@@ -79,13 +79,13 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, '
-    'and metadata, a JSON object that is merged into the one that is kept: member by member, the '
-    'last write wins, never deep, and null removes a member. A null argument leaves things as they '
-    'are. It is no activity: the thread stays at its place. create_if_missing makes a thread that '
-    'has no runs yet. Returns the thread as agui.threads shows it. In a transaction, it keeps '
-    'other writers from the thread until the end. Errors: UI001 unknown thread; UI011 title or '
-    'agent over 1,024 bytes, metadata over 64 KB; UI014 the thread was erased; 22023 metadata is '
-    'no object; and with create_if_missing UI008 no thread id or scope.';
+    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and '
+    'metadata, a JSON object that is merged into the one that is kept: member by member, the last write wins, '
+    'never deep, and null removes a member. A null argument leaves things as they are. It is no activity: the '
+    'thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
+    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
+    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 bytes, '
+    'metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was erased, 22023 metadata '
+    'is no object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;

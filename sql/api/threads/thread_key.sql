@@ -13,7 +13,7 @@ return encode(
 )::uuid;
 
 comment on function agui.thread_key(text, text) is
-    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and thread id. '
-    'A thread that has the key of another one is refused with UI012 wherever its id is given.';
+    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and '
+    'thread id. A thread that has the key of another one is refused with UI012 wherever its id is given.';
 
 revoke execute on function agui.thread_key(text, text) from public;

@@ -146,17 +146,16 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), '
-    'behind the place that cursor names, the next_cursor of the page before. agent: of that agent. '
-    'archived: only those that are, or are not (null: both). title: with this text in the title, '
-    'in upper or lower case. since: active then or later. status: whose head is running, stale '
-    '(running without a sign of life), finished or failed. metadata: whose metadata contains this. '
-    'A page reads the threads that it shows, and the runs of each to count branches. With agent, '
-    'title, status or metadata it looks at 10,000 threads at most: it may be short or empty, and '
-    'has a next_cursor all the same where there are more. A thread that becomes active moves to '
-    'the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they '
-    'are at one moment, read the pages in a REPEATABLE READ transaction. Errors: UI011 max_rows is '
-    'over the limit, 22023 no such status, or not a cursor.';
+    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the '
+    'place that cursor names, the next_cursor of the page before. agent: of that agent. archived: only those '
+    'that are, or are not (null: both). title: with this text in the title, in upper or lower case. since: '
+    'active then or later. status: whose head is running, stale (running without a sign of life), finished or '
+    'failed. metadata: whose metadata contains this. A page reads the threads that it shows, and the runs of '
+    'each to count branches. With agent, title, status or metadata it looks at 10,000 threads at most: it may '
+    'be short or empty, and has a next_cursor all the same where there are more. A thread that becomes active '
+    'moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
+    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one '
+    'moment, read the pages in a REPEATABLE READ transaction. '
+    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

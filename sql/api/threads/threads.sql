@@ -24,8 +24,8 @@ as $$
 $$;
 
 comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give '
-    'its cursor. Where a filter may have made a page short, only agui.thread_page says whether '
-    'there are more. Errors: those of agui.thread_page.';
+    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. '
+    'Where a filter may have made a page short, only agui.thread_page says whether there are more. '
+    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

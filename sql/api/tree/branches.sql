@@ -45,6 +45,7 @@ end
 $$;
 
 comment on function agui.branches(text, text) is
-    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. UI001: unknown thread.';
+    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.branches(text, text) from public;

@@ -9,6 +9,7 @@ as $$
 $$;
 
 comment on function agui.head(text, text) is
-    'The head of a thread: the run begun last, which a new run follows when it names no parent. UI001: unknown thread.';
+    'The head of a thread: the run begun last, which a new run follows when it names no parent. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.head(text, text) from public;

@@ -29,6 +29,7 @@ end
 $$;
 
 comment on function agui.merge_base(text, text, text, text) is
-    'The last run that the lineages of two runs share; null when they have different roots. UI001: unknown thread, UI002: unknown run.';
+    'The last run that the lineages of two runs share; null when they have different roots. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;

@@ -31,6 +31,7 @@ end
 $$;
 
 comment on function agui.runs(text, text) is
-    'All runs of a thread in the order in which they began: its tree. UI001: unknown thread.';
+    'All runs of a thread in the order in which they began: its tree. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.runs(text, text) from public;

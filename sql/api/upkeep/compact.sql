@@ -96,11 +96,12 @@ end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the snapshots that the rules ask '
-    'for; then, where the role has the rights of agui_maintainer, calls agui.repack for those that ended long enough ago. '
-    'Stops after max_runs runs or after max_time (null: when all are done), and leaves alone what ended less than older_than ago. '
-    'Commits run by run, so it can be cut off and called again at any time; a thread that fails does not hold up the others and is '
-    'the error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and on a standby. '
-    'Call it from pg_cron, or by hand outside a transaction block.';
+    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
+    'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
+    'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
+    'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'be cut off and called again at any time; a thread that fails does not hold up the others and is the '
+    'error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and '
+    'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;

@@ -51,9 +51,9 @@ end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
-    'Makes or renews the snapshot of every run in progress that has had every_events events since its last one, so that a reload in the '
-    'middle of a long run stays quick. Stops after max_time (null: when all are done). Commits run by run; threads that another '
-    'compactor holds are passed over. With a notice, it does nothing while another session is at it, and on a standby. '
-    'Call it outside a transaction block.';
+    'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
+    'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
+    'done). Commits run by run; threads that another compactor holds are passed over. With a notice, it does '
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

@@ -50,8 +50,10 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are missing, and the privileges of these roles and of pg_monitor on '
-    'what belongs to pgagui as they should be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so does '
-    '"pgagui migrate up" when there is nothing to migrate: after a restore on another server, for instance.';
+    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
+    'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
+    'be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so '
+    'does "pgagui migrate up" when there is nothing to migrate: after a restore on another server, for '
+    'instance.';
 
 revoke execute on procedure agui.grant_access() from public;

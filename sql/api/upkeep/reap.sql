@@ -45,8 +45,10 @@ end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, agui_internal.lease(): what they left open is ended in the log, '
-    'then a RUN_ERROR says why. A writer that comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are done). '
-    'A run that cannot be closed does not hold up the others and is the error in the end. Call it outside a transaction block.';
+    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, '
+    'agui_internal.lease(): what they left open is ended in the log, then a RUN_ERROR says why. A writer that '
+    'comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are '
+    'done). A run that cannot be closed does not hold up the others and is the error in the end. Call it '
+    'outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;

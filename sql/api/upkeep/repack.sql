@@ -48,8 +48,9 @@ end
 $$;
 
 comment on procedure agui.repack(int, interval, interval) is
-    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into larger ones: live batches of a few events '
-    'take several times what they take joined. Nobody who reads or repeats an append sees a difference. Commits run by run and stops after '
-    'max_runs or max_time (null: when all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
+    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
+    'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
+    'repeats an append sees a difference. Commits run by run and stops after max_runs or max_time (null: when '
+    'all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;

@@ -27,9 +27,11 @@ end
 $$;
 
 comment on function agui.verify(text, text) is
-    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its runs, and every snapshot against '
-    'a fold of the raw log. One row a problem, no row when all is well; severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a '
-    'missing first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what is wrong with snapshots. '
-    'UI001: unknown thread.';
+    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its '
+    'runs, and every snapshot against a fold of the raw log. One row a problem, no row when all is well; '
+    'severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a missing '
+    'first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what '
+    'is wrong with snapshots. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.verify(text, text) from public;

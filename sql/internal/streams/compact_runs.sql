@@ -237,6 +237,14 @@ begin
         having not bool_and(input.is_new)
     ),
 
+    -- What comes before the first start of its id, behind a MESSAGES_SNAPSHOT, is a block of its own: its end is not that of the start.
+    start as (
+        select event.part, event.kind, event.id, min(event.position) filter (where event.starts) as position
+        from event
+        where event.kind is not null and not event.is_odd
+        group by event.part, event.kind, event.id
+        having min(event.position) filter (where event.starts) > min(event.position)
+    ),
     block as (
         select
             event.run,
@@ -260,8 +268,9 @@ begin
             case event.kind when 'tool' then 'TOOL_CALL_ARGS' when 'text' then 'TEXT_MESSAGE_CONTENT' else 'REASONING_MESSAGE_CONTENT' end as piece_type,
             case event.kind when 'tool' then '"toolCallId":' else '"messageId":' end || event.id as id_field
         from event
+        left join start on start.part = event.part and start.kind = event.kind and start.id = event.id
         where event.kind is not null and not event.is_odd
-        group by event.run, event.part, event.kind, event.id
+        group by event.run, event.part, event.kind, event.id, event.position < start.position
     ),
     written as materialized (
         select

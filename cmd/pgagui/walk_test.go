@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/golang-migrate/migrate/v4"
+	_ "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	_ "github.com/golang-migrate/migrate/v4/source/file"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// An application that has a chain of its own in golang-migrate adopts pgagui, upgrades it, works with it and removes it. Its own version
+// table says the same all the time.
+func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, testdb.Empty(t)}
+	pool := testdb.Connect(t, commands.databaseURL)
+	application := t.TempDir()
+	for name, text := range map[string]string{
+		"1_users.up.sql": "create table public.users (id bigint primary key)", "1_users.down.sql": "drop table public.users",
+		"2_orders.up.sql": "create table public.orders (id bigint primary key)", "2_orders.down.sql": "drop table public.orders",
+	} {
+		if err := os.WriteFile(filepath.Join(application, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golangMigrate := func(folder, parameters string, work func(*migrate.Migrate) error) {
+		t.Helper()
+		address, err := url.Parse(commands.databaseURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.Scheme = "pgx5"
+		address.RawQuery = strings.Trim(address.RawQuery+"&"+parameters, "&")
+		engine, err := migrate.New("file://"+folder, address.String())
+		if err == nil {
+			err = work(engine)
+			engine.Close()
+		}
+		if err != nil {
+			t.Fatalf("golang-migrate with %s: %v", folder, err)
+		}
+	}
+	wantVersion := func(version int) {
+		t.Helper()
+		var got int
+		var dirty bool
+		if err := pool.QueryRow(t.Context(), `select version, dirty from public.schema_migrations`).Scan(&got, &dirty); err != nil || got != version || dirty {
+			t.Fatalf("the application's own chain is at version %d, dirty %t, error %v; want version %d", got, dirty, err, version)
+		}
+	}
+
+	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Migrate(1) })
+	commands.mustFail(exitUnavailable, "threads")
+
+	// It adopts pgagui the way that README has for golang-migrate, then goes on with pgagui itself.
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters := regexp.MustCompile(`\$DATABASE_URL\?(x-migrations-table=[^"]*)"`).FindSubmatch(readme)
+	if parameters == nil {
+		t.Fatal("README.md does not say how to call golang-migrate")
+	}
+	if _, err := pool.Exec(t.Context(), `create schema if not exists agui`); err != nil {
+		t.Fatal(err)
+	}
+	golangMigrate("../../sql/schema", string(parameters[1]), func(ours *migrate.Migrate) error { return ours.Migrate(1) })
+	wantVersion(1)
+	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "upgraded the schema agui from version 1 to ") {
+		t.Errorf("migrate up: %s", out)
+	}
+	wantVersion(1)
+	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Up() })
+	wantVersion(2)
+	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
+		t.Errorf("migrate status: %s", out)
+	}
+
+	// It looks at what it has recorded elsewhere.
+	recording := writeFile(t, "chat.ndjson", answer("support-42", "run-1", 3)...)
+	inputs := writeFile(t, "chat.requests.ndjson", requestOf("support-42", "run-1", "Where is my parcel?"))
+	if out := commands.must("import", recording, "--requests", inputs); !strings.Contains(out, "\nsupport-42  1     7       7\n") {
+		t.Errorf("import: %s", out)
+	}
+	if thread := parse[pgagui.Thread](commands, "threads"); thread.ID != "support-42" || thread.Title != "Where is my parcel?" {
+		t.Errorf("threads: %+v", thread)
+	}
+	if text := commands.must("show", "support-42"); !strings.Contains(text, "user\n  Where is my parcel?\n") || !strings.Contains(text, "token 2") {
+		t.Errorf("show: %s", text)
+	}
+	commands.must("compact")
+	commands.must("verify")
+
+	commands.must("migrate", "down", "--yes")
+	wantVersion(2)
+	var left string
+	if err := pool.QueryRow(t.Context(), `
+		select string_agg(nspname || '.' || relname, ' ' order by nspname, relname)
+		from pg_class
+		join pg_namespace on pg_namespace.oid = relnamespace
+		where relkind = 'r' and nspname not in ('pg_catalog', 'information_schema')`).Scan(&left); err != nil || left != "public.orders public.schema_migrations public.users" {
+		t.Errorf("left are the tables %s, error %v", left, err)
+	}
+	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Down() })
+}
