@@ -3132,7 +3132,7 @@ $$;
 
 comment on function agui.get_thread(text, text) is
     'A thread as agui.threads shows it. '
-    'Errors: UI001 unknown thread.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;
 
@@ -12979,7 +12979,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''1adf329eaa5ad37adf8c6de4e69c7c860566c81b2e66d72085ae0720fbc768fe'', ''{
+as 'select 2, ''f21a396fe57079e09784b45009884c316932a67c691e41a98424c0702b22ca87'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

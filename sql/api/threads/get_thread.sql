@@ -25,6 +25,6 @@ $$;
 
 comment on function agui.get_thread(text, text) is
     'A thread as agui.threads shows it. '
-    'Errors: UI001 unknown thread.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;
