@@ -35,7 +35,7 @@ type FollowOptions struct {
 	// After is the last event that the follower has seen: it goes on behind it. Restored.Seq is one, too.
 	After Position
 	// Stay waits for what does not exist yet: for the next run once none is in progress, for a thread or a run that has not begun. A run that
-	// is followed by its id still ends the iteration when it ends.
+	// is followed by its id still ends the iteration when it ends, with all that the log has by then: an agent may go on after its end.
 	Stay bool
 	// History, when set, yields what has passed in short in place of the events themselves, as Attach does in this shape, for the run that is
 	// followed or, when none is named, the head. Where all runs are followed and others than the head are in progress, it ends where the first

@@ -117,14 +117,6 @@ func (r *disorderlyRun) normalized(n int) []json.RawMessage {
 	return slices.Insert(events, 0, r.input)
 }
 
-// ends reports whether the run has ended among its first n events.
-func (r *disorderlyRun) ends(n int) bool {
-	return slices.ContainsFunc(r.events[:n], func(event json.RawMessage) bool {
-		eventType := compaction.EventType(event)
-		return eventType == "RUN_FINISHED" || eventType == "RUN_ERROR"
-	})
-}
-
 // write sends the next events of the run, in a call of any size that begins anywhere in what its writer knows to be stored, and may lose the answer.
 func (r *disorderlyRun) write(t *testing.T, random *rand.Rand, store *pgagui.Store, thread string, logEnd int64) (newEnd int64) {
 	t.Helper()

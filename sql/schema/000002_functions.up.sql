@@ -4744,8 +4744,15 @@ declare
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
     n        bigint;
 begin
-    with event as (
-        select element.position, element.payload::text as payload, agui_internal.json_timestamp(element.told) as told
+    with event as materialized (  -- once: each of the windows below would read the times anew
+        select
+            element.position,
+            element.payload::text as payload,
+            case
+                -- As agents spell it; the function takes several times as long.
+                when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
+                else agui_internal.json_timestamp(element.told)
+            end as told
         from rows from (
             json_to_recordset(agui_internal.json_guarded(events)) as (timestamp json),
             json_array_elements(events)
@@ -7719,20 +7726,25 @@ begin
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no
     loop
+        -- As a rule it is in the first batch, and no other is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
-        ) with ordinality as element (type, input, position)
+        cross join lateral (
+            select event.position, event.input
+            from rows from (
+                json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+            ) with ordinality as event (type, input, position)
+            where event.type = 'RUN_STARTED' and batch.first_seq + event.position - 1 <= run.through_seq
+            order by event.position
+            limit 1
+        ) as element
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            and batch.first_seq + element.position - 1 <= run.through_seq
             -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
-            and element.type = 'RUN_STARTED'
-        order by batch.first_seq, element.position
+        order by batch.first_seq
         limit 1;
         if start.seq is null then
             return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
@@ -13054,7 +13066,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''629688a5bc7969a35fb282fba57ee23f40ea05ae1fc0d0a55724650c5fb700ad'', ''{
+as 'select 2, ''04aff9ff887fdeb57e82573a1dcf159b38937f154e12262423c87fd643f1e888'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -529,3 +529,27 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 		t.Errorf("when all is there: %s", notice)
 	}
 }
+
+// A role that may create roles but is no superuser can only grant what it has made, from PostgreSQL 16 on.
+func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t)
+	exec(t, testdb.Connect(t, server.URL("postgres")), `create role app login createrole password 'app'`)
+	createDatabase(t, server, "app", " owner app")
+	app, err := url.Parse(server.URL("app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.User = url.UserPassword("app", "app")
+	for range 2 {
+		err := schema.Up(t.Context(), app.String(), schema.OnNotice(func(text string) { t.Errorf("notice: %s", text) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !ask[bool](t, testdb.Connect(t, app.String()), `
+		select pg_has_role('agui_maintainer', 'agui_writer', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage')
+			and has_table_privilege('agui_reader', 'agui.run', 'select')`) {
+		t.Error("roles, memberships or privileges are missing")
+	}
+}

@@ -84,6 +84,10 @@ func (r *round) check(log map[string][]loggedEvent) {
 			r.t.Fatal(err)
 		}
 		for _, problem := range problems {
+			if problem.Severity == pgagui.Note {
+				r.counts["notes"]++
+				continue
+			}
 			r.t.Errorf("thread %s: run %s: %s", thread, problem.RunID, problem.Problem)
 		}
 	}
@@ -118,13 +122,16 @@ func (r *round) checkFollowers(log map[string][]loggedEvent) {
 func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 	runs := map[string]*loggedRun{}
 	rows, err := r.pool.Query(r.t.Context(), `
-		select thread.thread_id, run.run_id, run.status, coalesce(run.cut_off_reason, '')
-		from agui.run join agui.thread using (thread_key)`)
+		select thread.thread_id, run.run_id, run.status, coalesce(run.cut_off_reason, ''), coalesce(run_input.input::text, '')
+		from agui.run join agui.thread using (thread_key) left join agui.run_input using (thread_key, run_no)`)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var thread, id, status, reason string
-	_, err = pgx.ForEachRow(rows, []any{&thread, &id, &status, &reason}, func() error {
+	var thread, id, status, reason, input string
+	_, err = pgx.ForEachRow(rows, []any{&thread, &id, &status, &reason, &input}, func() error {
+		if input != string(inputOf(id)) {
+			r.t.Errorf("run %s has the input %s, want %s", id, input, inputOf(id))
+		}
 		runs[id] = &loggedRun{thread: thread, cutOffReason: reason}
 		if (reason == "") != (status == string(pgagui.Finished)) {
 			r.t.Errorf("run %s is %s, cut off: %q", id, status, reason)

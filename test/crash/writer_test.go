@@ -83,15 +83,16 @@ type agent struct {
 	thread, run string
 	recording   *pgagui.Recording
 
-	index int       // of the last event
-	open  []opening // innermost last
+	isLate bool      // it goes on after its end
+	index  int       // of the last event
+	open   []opening // innermost last
 }
 
 // emit records a run from its beginning to its end.
 func (a *agent) emit(recorder *pgagui.Recorder) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	a.recording = recorder.Begin(ctx, a.thread, a.run, pgagui.RecordOptions{})
+	a.recording = recorder.Begin(ctx, a.thread, a.run, pgagui.RecordOptions{Input: inputOf(a.run)})
 	err := a.events(ctx)
 	if closeErr := a.recording.Close(ctx); err == nil {
 		err = closeErr
@@ -102,6 +103,8 @@ func (a *agent) emit(recorder *pgagui.Recorder) {
 	case errors.Is(err, pgagui.ErrRunInProgress):
 		// Of a process that was killed: it is stale soon.
 		a.stage.pause(50*time.Millisecond + rand.N(100*time.Millisecond))
+	case errors.Is(err, pgagui.ErrRunEnded) && a.isLate:
+		// Another process has begun the next run of the thread, which took this one's end for the last word.
 	case errors.Is(err, pgagui.ErrRunCutOff):
 		a.print(cutOff)
 	case errors.Is(err, pgagui.ErrLogRewound):
@@ -135,7 +138,41 @@ func (a *agent) events(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.record(ctx, "RUN_FINISHED", fmt.Sprintf(`"runId":%q`, a.run))
+	if err := a.record(ctx, "RUN_FINISHED", fmt.Sprintf(`"runId":%q`, a.run)); err != nil || a.random.IntN(3) > 0 {
+		return err
+	}
+	return a.goOn(ctx)
+}
+
+// goOn records what some agents have to say after their end.
+func (a *agent) goOn(ctx context.Context) error {
+	a.isLate = true
+	for range 1 + a.random.IntN(8) {
+		err := a.record(ctx, "CUSTOM", `"name":"late"`)
+		switch {
+		case err != nil:
+		case a.random.IntN(4) == 0:
+			err = a.record(ctx, "RUN_STARTED", fmt.Sprintf(`"runId":%q`, a.run))
+		case a.random.IntN(4) == 0:
+			err = a.record(ctx, "RUN_FINISHED", fmt.Sprintf(`"runId":%q`, a.run))
+		case a.random.IntN(2) == 0:
+			if err = a.recording.Flush(ctx); err == nil {
+				a.print(stored)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inputOf is the input of a run, which the log keeps beside its events; every second run has one.
+func inputOf(run string) json.RawMessage {
+	if run[len(run)-1]%2 == 0 {
+		return nil
+	}
+	return json.RawMessage(fmt.Sprintf("{ \"run\": %q }", run))
 }
 
 // next records any event that may come next.

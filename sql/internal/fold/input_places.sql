@@ -19,20 +19,25 @@ begin
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no
     loop
+        -- As a rule it is in the first batch, and no other is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
-        cross join lateral rows from (
-            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
-        ) with ordinality as element (type, input, position)
+        cross join lateral (
+            select event.position, event.input
+            from rows from (
+                json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+            ) with ordinality as event (type, input, position)
+            where event.type = 'RUN_STARTED' and batch.first_seq + event.position - 1 <= run.through_seq
+            order by event.position
+            limit 1
+        ) as element
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            and batch.first_seq + element.position - 1 <= run.through_seq
             -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
-            and element.type = 'RUN_STARTED'
-        order by batch.first_seq, element.position
+        order by batch.first_seq
         limit 1;
         if start.seq is null then
             return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
