@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -142,24 +142,6 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 						t.Fatalf("%s: %s\nthe log:\n%s\nattached:\n%s", told[len(told)-1], difference, lines(log), lines(events))
 					}
 				}
-				if strings.HasPrefix(kind.name, "valid") {
-					// A client that has seen a part of it has each message once, too.
-					cut := 1 + random.Int64N(int64(len(log)))
-					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: cut}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					seen := log[:random.Int64N(cut+1)]
-					got := foldInGo(t, slices.Concat(seen, answer.Events, log[cut:]))
-					// What a list of messages brings that is new comes last, a tool's result too.
-					sort.Slice(got.Messages, func(i, j int) bool { return canonical(got.Messages[i]) < canonical(got.Messages[j]) })
-					want := whole
-					want.Messages = slices.Clone(want.Messages)
-					sort.Slice(want.Messages, func(i, j int) bool { return canonical(want.Messages[i]) < canonical(want.Messages[j]) })
-					if difference := differences(got, want); difference != "" {
-						t.Fatalf("seed %d, attached at event %d of %d with %d seen: %s\n%s", seed, cut, len(log), len(seen), difference, lines(log))
-					}
-				}
 				if client == nil {
 					continue
 				}
@@ -185,6 +167,54 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 			}
 			if strings.HasPrefix(kind.name, "valid") && client != nil && verified == 0 {
 				t.Error("the client's verifier accepted no stream")
+			}
+		})
+	}
+}
+
+// A client that comes back keeps the messages that it has. Attached anew it has each message of what a real agent said once, whatever it had seen.
+func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	for _, file := range recordings(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			store := pgagui.New(testdb.Pool(t), nil)
+			appendRecording(t, store, readRecording(t, file))
+			random := rand.New(rand.NewPCG(*firstSeed, 3))
+			threads := map[string]bool{}
+			for _, run := range readRecording(t, file) {
+				threads[run.threadID] = true
+			}
+			for thread := range threads {
+				var log []json.RawMessage
+				var seqs []int64
+				for event, err := range store.Events(t.Context(), thread, pgagui.EventsOptions{}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					log, seqs = append(log, event.Payload), append(seqs, event.Seq)
+				}
+				// What a list of messages brings that is new comes last, a tool's result too.
+				inAnyOrder := func(m meaning) (texts []string) {
+					for _, message := range m.Messages {
+						texts = append(texts, canonical(message))
+					}
+					slices.Sort(texts)
+					return texts
+				}
+				want := foldInGo(t, log)
+				for range 5 {
+					cut := 1 + random.IntN(len(log))
+					seen := random.IntN(cut + 1)
+					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: seqs[cut-1]}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := foldInGo(t, slices.Concat(log[:seen], answer.Events, log[cut:]))
+					if !slices.Equal(inAnyOrder(got), inAnyOrder(want)) || canonical(got.State) != canonical(want.State) {
+						t.Errorf("thread %s, attached at event %d of %d with %d seen: %s\n%s", thread, cut, len(log), seen, differences(got, want), lines(answer.Events))
+					}
+				}
 			}
 		})
 	}

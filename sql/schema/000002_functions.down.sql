@@ -29,6 +29,7 @@ drop function agui_internal.note_activity(thread_key uuid, active_at timestamptz
 drop function agui_internal.is_stale(run agui.run);
 drop function agui_internal.fill_title(thread_key uuid);
 drop function agui_internal.active_at(thread agui.thread);
+drop function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint);
 drop function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text);
 drop function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold);
 drop type agui_internal.reopening;

@@ -645,8 +645,7 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
@@ -697,18 +696,16 @@ comment on type agui.history_row is
     'and times itself.';
 
 -- sql/api/history/history.sql
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the
--- arguments of a tool call. Tool calls often stream side by side, and so do runs and subagents, so
--- several groups are open at once. A group may pass over events only where that cannot change what
--- they mean together. So an event ends
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
+-- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
+-- that cannot change what they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
 --     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
 --     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
--- A page ends with the event before the one that would be a row too many: it holds all events up to
--- there, whatever groups are open.
+-- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -736,9 +733,8 @@ declare
     run_nos   int[];     -- of the runs that are read; null: all of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is
-    -- read: so it takes them in the order of the index, as the page needs them, in place of all of
-    -- the thread to sort them.
+    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
+    -- as the page needs them, in place of all of the thread to sort them.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
@@ -885,8 +881,7 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on
-        -- with those of the one before.
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
 
         joined := null;
         if piece is not null then
@@ -929,8 +924,7 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner
-                            -- with the stream of any subagent.
+                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -1076,8 +1070,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether
-    -- its id is known or not, and so does every message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -1452,8 +1446,7 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -11572,14 +11565,17 @@ revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, 
 
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
-    lost  text,
-    known text
+    lost          text,
+    known         text,
+    changes_owner boolean
 );
 
 comment on type agui_internal.reopening is
     'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
     'reader who has its messages: lost those of messages and tool calls that are not there any '
-    'more, which go before a list of the messages, known the others, which go behind it.';
+    'more, which go before a list of the messages, known the others, which go behind it. '
+    'changes_owner: something is open of a subagent that its message does not name, so that a list '
+    'of the messages makes it the main agent''s, and a client refuses what comes of it.';
 
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
@@ -11592,46 +11588,81 @@ as $function$
 declare
     opened agui_internal.reopening;
 begin
-    -- The start of a message or call that is there changes nothing, as long as it says nothing of
-    -- its metadata and calls it what it is called.
     with part as materialized (
         select
             part.*,
             agui_internal.json_string_text(to_json(part.name)::text) as id,
-            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content
+            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
+            part.opens = 'TOOL_CALL_START' as is_call,
+            nullif((part.event -> 'subagentRunId')::text, 'null') as subagent
         from agui_internal.open_parts(run, until) as part
     ),
+    lane as (
+        select
+            agui_internal.json_string_text((lane.value -> 'id')::text) as id,
+            lane.value ->> 'kind' = 'tool' as is_call,
+            nullif((lane.value -> 'lane')::text, 'null') as subagent
+        from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
+    ),
+    -- Where messages and calls that are open stand.
     call as (
         select distinct on (id)
             agui_internal.json_string_text(call.call_id) as id,
-            call.name
+            call.name,
+            call.message_position as position
         from agui_internal.fold_calls(fold) as call
-        where exists (select from part where part.opens = 'TOOL_CALL_START')
+        where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
         order by id, call.message_position, call.position
+    ),
+    place as (
+        select
+            open.subagent,
+            agui_internal.json_guarded(fold.bodies[
+                case when open.is_call then call.position else array_position(fold.message_ids, open.id) end
+            ]::json) as message
+        from (
+            select part.id, part.is_call, part.subagent from part where part.is_content
+            union all
+            select lane.id, lane.is_call, lane.subagent from lane
+        ) as open
+        left join call on open.is_call and call.id = open.id
+        where open.subagent is not null
     ),
     opening as (
         select
             part.opened_at,
-            not part.is_content
-                or part.opens = 'TOOL_CALL_START' and call.id is not null
-                or part.opens <> 'TOOL_CALL_START' and part.id = any (fold.message_ids) as is_known,
+            case
+                when part.is_call then call.id is not null
+                when part.is_content then part.id = any (fold.message_ids)
+                else true
+            end as is_known,
+            -- The start of a message or call that is there changes nothing, as long as it says
+            -- nothing of its metadata and calls it what it is called.
             agui_internal.json_unguard(case
                 when part.is_content then '{' || concat_ws(
                     ',',
                     '"type":"' || part.opens || '"',
                     '"' || part.named_by || '":' || to_json(part.name),
-                    case when part.opens = 'TOOL_CALL_START' then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
-                        else '"role":' || (part.event -> 'role')::text end,
-                    '"subagentRunId":' || nullif((part.event -> 'subagentRunId')::text, 'null')
+                    case
+                        when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
+                        else '"role":' || (part.event -> 'role')::text
+                    end,
+                    '"subagentRunId":' || part.subagent
                 ) || '}'
                 else part.event::text
             end) as event
         from part
-        left join call on part.opens = 'TOOL_CALL_START' and call.id = part.id
+        left join call on part.is_call and call.id = part.id
     )
     select
         string_agg(opening.event, ',' order by opening.opened_at) filter (where not opening.is_known),
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known)
+        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known),
+        exists (
+            select from place
+            where json_typeof(place.message) = 'object'
+                and agui_internal.json_string_text(place.subagent)
+                    is distinct from agui_internal.json_string_text((place.message -> 'subagentRunId')::text)
+        )
     into opened
     from opening;
     opened.known := nullif(concat_ws(',', opened.known, agui_internal.compact_lanes(fold)), '');
@@ -11653,23 +11684,49 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    run         constant agui.run := agui_internal.run_at(leaf, until);
-    fold        agui_internal.fold;
+    run    constant agui.run := agui_internal.run_at(leaf, until);
+    events json;
+begin
+    if run.run_no is null then
+        return '[]';
+    end if;
+    if shape = 'snapshot' then
+        events := agui_internal.replay_snapshot(thread_id, run, until);
+        if events is not null then
+            return events;
+        end if;
+        shape := 'stream';
+    end if;
+    return agui.compact_events(
+        agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape
+    );
+end
+$function$;
+
+comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
+    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'array.';
+
+revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
+
+-- sql/internal/streams/replay_snapshot.sql
+create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    fold        agui_internal.fold := agui_internal.fold_at(run, until);
     parent      text;     -- the id of the parent run
     ending      text;     -- the event that ended the run, the last one of an agent that went on after it
     opened      agui_internal.reopening;  -- what it has open, while it is in progress
     thread      constant text := '"threadId":' || to_json(thread_id);
     interrupted text;
+    cleared     text;
     events      text := '';
 begin
-    if run.run_no is null then
-        return '[]';
-    end if;
-    if shape is distinct from 'snapshot' then
-        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape);
-    end if;
-
-    fold := agui_internal.fold_at(run, until);
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
@@ -11690,9 +11747,12 @@ begin
             and batch.first_seq between run.first_seq and run.last_seq
         order by batch.first_seq desc
         limit 1;
-        opened := row(null::text, agui_internal.compact_lanes(fold));
+        opened.known := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
+        if opened.changes_owner then
+            return null;
+        end if;
     end if;
 
     -- Interrupts that the end of the run does not say, because it failed or is still to come: an
@@ -11703,10 +11763,18 @@ begin
             || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
     end if;
 
+    -- A client that has messages takes one with an id of the list for all that have it. Where ids
+    -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+    if exists (select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1) then
+        cleared := '{"type":"MESSAGES_SNAPSHOT","messages":['
+            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
+            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}';
+    end if;
     events := events || concat_ws(
         ',',
         '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
         opened.lost,
+        cleared,
         '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
         '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
         opened.known,
@@ -11717,17 +11785,17 @@ begin
     if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
-        return agui.compact_events(agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), 'stream');
+        return null;
     end if;
     return '[' || events || ']';
 end
 $function$;
 
-comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
-    'array.';
+comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
+    'What agui.replay returns in shape snapshot of the lineage of a run, up to a seq (null: all of '
+    'it), as a JSON array; null where a list of messages cannot say what the lineage means.';
 
-revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
+revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
 
 -- sql/internal/threads/active_at.sql
 create or replace function agui_internal.active_at(thread agui.thread)
@@ -12998,7 +13066,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''80eeb343ae02de38a04d5540810fd484d86671cfd17f6af9d503de1dc76f8060'', ''{
+as 'select 2, ''04aff9ff887fdeb57e82573a1dcf159b38937f154e12262423c87fd643f1e888'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13061,19 +13129,20 @@ routine agui_internal.read_event_span, routine agui_internal.reap_run, routine a
 routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
 routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
-routine agui_internal.replay_events, routine agui_internal.resolve_parent, routine agui_internal.run_at,
-routine agui_internal.run_size, routine agui_internal.scan_events, routine agui_internal.scope_key,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
-routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
-routine agui_internal.snapshot_bytes, routine agui_internal.stale_runs, routine agui_internal.status_after,
-routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.title_of_input,
-routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
-routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
-routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.scan_events,
+routine agui_internal.scope_key, routine agui_internal.seq_at, routine agui_internal.session_lock_id,
+routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
+routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
+routine agui_internal.thread_lock_id, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
+routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
+routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
+routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.with_joined_text,
+routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.installed_object, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
 trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,

@@ -25,8 +25,7 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id

@@ -1,15 +1,13 @@
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the
--- arguments of a tool call. Tool calls often stream side by side, and so do runs and subagents, so
--- several groups are open at once. A group may pass over events only where that cannot change what
--- they mean together. So an event ends
+-- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
+-- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
+-- that cannot change what they mean together. So an event ends
 --
 --     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
 --     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
 --     when it is a chunk, those of chunks;
 --     and in any case those of the message or tool call that it names, as its own or its parent.
 --
--- A page ends with the event before the one that would be a row too many: it holds all events up to
--- there, whatever groups are open.
+-- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -37,9 +35,8 @@ declare
     run_nos   int[];     -- of the runs that are read; null: all of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is
-    -- read: so it takes them in the order of the index, as the page needs them, in place of all of
-    -- the thread to sort them.
+    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
+    -- as the page needs them, in place of all of the thread to sort them.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
@@ -186,8 +183,7 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on
-        -- with those of the one before.
+        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
 
         joined := null;
         if piece is not null then
@@ -230,8 +226,7 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner
-                            -- with the stream of any subagent.
+                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null

@@ -24,8 +24,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether
-    -- its id is known or not, and so does every message without an id.
+    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
+    -- message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (

@@ -55,8 +55,7 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is
-            -- no news.
+            -- Clients send the whole conversation with every run: what is said again in a list is no news.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
