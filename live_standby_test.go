@@ -46,9 +46,6 @@ func newReplicated(t testing.TB) *replicated {
 		t.Fatal(err)
 	}
 	standby, err := primary.Standby(t.Context(), options)
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

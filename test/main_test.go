@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 func TestMain(m *testing.M) {
@@ -111,10 +112,10 @@ type oracle struct {
 func startOracle(t *testing.T, flags ...string) *oracle {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("Node is not installed")
+		testneeds.Skip(t, testneeds.Node, "Node is not installed")
 	}
 	if _, err := os.Stat(filepath.Join("oracle", "node_modules")); err != nil {
-		t.Skip("the official client is not installed: npm ci in test/oracle")
+		testneeds.Skip(t, testneeds.Node, "the official client is not installed: npm ci in test/oracle")
 	}
 	command := exec.Command("node", append([]string{filepath.Join("oracle", "oracle.mjs"), "--ours"}, flags...)...)
 	command.Stderr = os.Stderr

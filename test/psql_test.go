@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 var update = flag.Bool("update", false, "write what the tests get as what they want")
@@ -20,7 +21,7 @@ func TestTourInPsql(t *testing.T) {
 	if err != nil {
 		installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
 		if len(installed) == 0 {
-			t.Skip("psql is not installed")
+			testneeds.Skip(t, testneeds.Psql, "psql is not installed")
 		}
 		psql = slices.Max(installed)
 	}

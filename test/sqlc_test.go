@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/examples/sqlc/db"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/sqlc"
 )
 
@@ -129,7 +130,7 @@ func TestSQLCInfersTypes(t *testing.T) {
 		return exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + filepath.Join("..", "tools", "go.mod"), "sqlc"}, arguments...)...)
 	}
 	if out, err := tool("version").CombinedOutput(); err != nil {
-		t.Skipf("sqlc cannot be built: %v\n%s", err, out)
+		testneeds.Skip(t, testneeds.Sqlc, "sqlc cannot be built: %v\n%s", err, out)
 	}
 	if out, err := tool("diff", "-f", filepath.Join(project, "sqlc.yaml")).CombinedOutput(); err != nil {
 		t.Errorf("examples/sqlc/db is not what sqlc makes of it (run: go tool -modfile=tools/go.mod sqlc generate -f examples/sqlc/sqlc.yaml): %v\n%s", err, out)

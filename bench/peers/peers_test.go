@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -18,7 +19,7 @@ func start(t *testing.T) *Process {
 	t.Helper()
 	p, err := Start(context.Background(), ".")
 	if errors.Is(err, ErrNotInstalled) {
-		t.Skip(err)
+		testneeds.Skip(t, testneeds.Node, "%v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 func TestContextEndsACommand(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("node_modules"); err != nil {
-		t.Skip("run npm ci in bench/peers")
+		testneeds.Skip(t, testneeds.Node, "run npm ci in bench/peers")
 	}
 	p, err := Start(context.Background(), ".")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -87,7 +88,7 @@ func TestPgCron(t *testing.T) {
 			t.Parallel()
 			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0", "agui.lease": "0"})
 			if server == nil {
-				t.Skip("pg_cron is not installed (postgresql-NN-cron)")
+				testneeds.Skip(t, testneeds.PgCron, "pg_cron is not installed (postgresql-NN-cron)")
 			}
 			commands := commandLine{t, server.url}
 			importThreads(t, commands, 20)

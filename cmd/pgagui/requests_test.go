@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 func requestOf(threadID, runID, words string) string {
@@ -233,7 +234,7 @@ func TestRecordingsWithTheirRequests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../shared/recordings/*.requests.ndjson")
 	if err != nil || len(files) == 0 {
-		t.Skip("there are no recordings with requests beside the repository")
+		testneeds.Skip(t, testneeds.Recordings, "there are no recordings with requests beside the repository")
 	}
 	commands := newCommandLine(t)
 	for _, inputs := range files {

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/pgagui/pgagui/internal/daemon"
 )
 
 // Standby makes a hot standby of the cluster: a copy that streams the primary's changes and takes queries that only read.
-// It is a Cluster like any other, with a port, a folder and a watchdog of its own, to be stopped by itself. The error is
-// errors.ErrUnsupported where pg_basebackup is missing.
+// It is a Cluster like any other, with a port, a folder and a watchdog of its own, to be stopped by itself.
 //
 // Tests make it lag, or miss what the primary committed last, in SQL on the standby:
 //
@@ -47,28 +45,76 @@ func (c *Cluster) Promote(ctx context.Context) error {
 	return nil
 }
 
-// copyFrom makes the data folder a copy of the primary's that follows it.
+// copyFrom makes the data folder a copy of the primary's that follows it. It copies the files itself, because packages with
+// nothing but the server have no pg_basebackup.
 func (c *Cluster) copyFrom(ctx context.Context, primary *Cluster) error {
-	const program = "pg_basebackup"
-	if _, err := exec.LookPath(filepath.Join(c.programs.folder, program)); err != nil {
-		return fmt.Errorf("a standby needs %s, which is not in %s: install the package postgresql, or set %s to a folder that has it: %w",
-			program, c.programs.folder, binariesVariable, errors.ErrUnsupported)
+	connection, err := pgx.Connect(ctx, primary.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("copy the primary: %w", err)
 	}
-	output := &tail{}
-	backup := c.command(ctx, program, output,
-		"--host="+daemon.Host, "--port="+strconv.Itoa(primary.port), "--username="+superuser, "--no-password",
-		"--pgdata="+c.dataFolder(), "--checkpoint=fast", "--no-sync")
-	backup.Env = append(backup.Env, "PGPASSWORD="+primary.password)
-	if err := backup.Run(); err != nil {
-		return fmt.Errorf("copy the primary with %s: %w: %s", backup.Path, err, output.reason())
+	defer connection.Close(ctx)
+	if _, err := connection.Exec(ctx, `select pg_catalog.pg_backup_start('standby', fast => true)`); err != nil {
+		return fmt.Errorf("copy the primary: %w", err)
 	}
-	signal := filepath.Join(c.dataFolder(), "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o600); err != nil {
-		return err
+	if err := c.copyTree(primary.dataFolder(), c.dataFolder()); err != nil {
+		return fmt.Errorf("copy the primary: %w", err)
 	}
-	if err := c.account.Own(signal); err != nil {
-		return err
+	var label string
+	if err := connection.QueryRow(ctx, `select labelfile from pg_catalog.pg_backup_stop(wait_for_archive => false)`).Scan(&label); err != nil {
+		return fmt.Errorf("copy the primary: %w", err)
 	}
-	// Not written by pg_basebackup, which puts it where "alter system" would overwrite it for good.
+	for name, content := range map[string]string{"backup_label": label, "standby.signal": ""} {
+		path := filepath.Join(c.dataFolder(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return err
+		}
+		if err := c.account.Own(path); err != nil {
+			return err
+		}
+	}
 	return c.configure(map[string]string{"primary_conninfo": primary.URL("postgres")})
+}
+
+// copyTree copies a data folder that a server is writing to. What vanishes meanwhile is left out: the log of the primary has it.
+func (c *Cluster) copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, name)
+		switch {
+		case entry.IsDir():
+			err = os.Mkdir(target, 0o700)
+		case strings.HasPrefix(name, "postmaster."):
+			return nil
+		default:
+			err = copyFile(path, target)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return c.account.Own(target)
+	})
+}
+
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }

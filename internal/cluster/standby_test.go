@@ -18,9 +18,6 @@ func startPair(t *testing.T) (primary, standby *Cluster) {
 	primary = start(t, fast)
 	execute(t, connect(t, primary.URL("postgres")), `create table number as select 1 as n`)
 	standby, err := primary.Standby(t.Context(), Options{Log: t.Output()})
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

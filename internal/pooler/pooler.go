@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/internal/daemon"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 const (
@@ -38,7 +39,7 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	t.Helper()
 	program, err := findProgram()
 	if err != nil {
-		t.Skip("PgBouncer is not installed (package pgbouncer): not tested through a pooler")
+		testneeds.Skip(t, testneeds.PgBouncer, "PgBouncer is not installed (package pgbouncer): not tested through a pooler")
 	}
 	database, err := pgx.ParseConfig(databaseURL)
 	if err != nil {

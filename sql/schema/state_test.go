@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -394,14 +395,14 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 }
 
 // clientProgram is a program of PostgreSQL's, of the newest version that is installed.
-func clientProgram(t *testing.T, name string) string {
+func clientProgram(t *testing.T, need, name string) string {
 	t.Helper()
 	if installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(installed) > 0 {
 		return slices.Max(installed)
 	}
 	path, err := osexec.LookPath(name)
 	if err != nil {
-		t.Skip(name + " is not installed")
+		testneeds.Skip(t, need, "%s is not installed", name)
 	}
 	return path
 }
@@ -429,7 +430,7 @@ func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) st
 
 func TestRestoreOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	dump, psql := clientProgram(t, "pg_dump"), clientProgram(t, "psql")
+	dump, psql := clientProgram(t, testneeds.PgDump, "pg_dump"), clientProgram(t, testneeds.Psql, "psql")
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
 	server := ownServer(t)
@@ -443,7 +444,7 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 		}
 		text, err := osexec.Command(dump, arguments...).Output()
 		if err != nil {
-			t.Skipf("pg_dump: %v", err) // older than the server of the tests
+			testneeds.Skip(t, testneeds.PgDump, "pg_dump: %v", err) // older than the server of the tests
 		}
 		address := createDatabase(t, server, fmt.Sprintf("restored_%d", len(how)), "")
 		pool := testdb.Connect(t, address)

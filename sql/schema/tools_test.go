@@ -25,6 +25,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -254,7 +255,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 
 	psql := func(t *testing.T, address, text string) {
 		t.Helper()
-		command := osexec.Command(clientProgram(t, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address)
+		command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address)
 		command.Stdin = strings.NewReader(text)
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("psql: %v: %s", err, output)
@@ -321,7 +322,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 		"statement by statement, as Atlas does": {
 			otherTool: true,
 			up: func(t *testing.T, address string) {
-				command := osexec.Command(clientProgram(t, "psql"), "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)
+				command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)
 				command.Stdin = strings.NewReader(schema.UpSQL(0))
 				if output, err := command.CombinedOutput(); err != nil {
 					t.Fatalf("psql: %v: %s", err, output)

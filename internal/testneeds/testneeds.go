@@ -1,0 +1,37 @@
+// Package testneeds skips tests that need a program which this machine does not have, or fails them where the program
+// must be there.
+//
+// The variable PGAGUI_TEST_REQUIRE lists what must be there, separated by commas: for instance "node,pgbouncer". CI
+// sets it, so that a test is never skipped there unnoticed.
+package testneeds
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const requireVariable = "PGAGUI_TEST_REQUIRE"
+
+// What a test may need besides Go and a PostgreSQL server.
+const (
+	Node       = "node"       // Node.js, with the packages that the Makefile installs
+	PgBouncer  = "pgbouncer"  // the pooler
+	PgCron     = "pg_cron"    // the extension, in the server of the tests
+	PgDump     = "pg_dump"    // pg_dump and pg_restore, of the server's version or a newer one
+	Psql       = "psql"       // the client program
+	Sqlc       = "sqlc"       // a C compiler, and the network or a filled module cache
+	Recordings = "recordings" // recordings of servers that are not in this repository
+)
+
+// Skip ends the test because a need is not met. It fails the test if PGAGUI_TEST_REQUIRE lists the need.
+func Skip(t testing.TB, need, reason string, arguments ...any) {
+	t.Helper()
+	reason = fmt.Sprintf(reason, arguments...)
+	if slices.Contains(strings.Split(os.Getenv(requireVariable), ","), need) {
+		t.Fatalf("%s lists %s: %s", requireVariable, need, reason)
+	}
+	t.Skip(reason)
+}
