@@ -155,6 +155,6 @@ func (d *database) size(ctx context.Context, tables ...string) (float64, error) 
 
 // Tables of the log and of what is folded from it.
 var (
-	logTables      = []string{"agui.thread", "agui.run", "agui.batch"}
+	logTables      = []string{"agui.thread", "agui.run", "agui.batch", "agui.run_input", "agui.thread_activity"}
 	snapshotTables = []string{"agui.snapshot", "agui.message"}
 )

@@ -31,7 +31,7 @@ const (
 const exitCodesText = `pgagui ends with one of these codes:
 
     0   done
-    1   verify found problems
+    1   verify or doctor found problems
     2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
     3   bad input: a file that cannot be read (or written), or an event in it that cannot be used or stored; then the message begins with
         file:line. pgagui import goes on with the next file first
@@ -54,7 +54,7 @@ func exitCodesTopic() *cobra.Command {
 
 var (
 	errInterrupted = errors.New("interrupted")
-	// errProblems is the failure of verify, which has printed its findings already.
+	// errProblems is the failure of verify and doctor, which have printed their findings already.
 	errProblems = errors.New("problems were found")
 	// errBadFiles is the failure of import, which has said what is wrong with each file.
 	errBadFiles = errors.New("not all files were imported")

@@ -87,14 +87,15 @@ Results go to stdout, everything else to stderr.`,
 			root.AddCommand(command)
 		}
 	}
-	migrate, compact, reap, repack, stats := p.migrateCommand(), p.compactCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand()
-	for _, command := range append(migrate.Commands(), compact, reap, repack, stats) {
+	migrate, compact, reap, repack, stats, doctor := p.migrateCommand(), p.compactCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand(),
+		p.doctorCommand()
+	for _, command := range append(migrate.Commands(), compact, reap, repack, stats, doctor) {
 		command.PreRunE = refuseScope
 	}
 	add("start", p.demoCommand(), migrate)
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
-	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, p.benchCommand())
+	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor, p.benchCommand())
 	root.AddCommand(p.versionCommand(), exitCodesTopic(), scopesTopic())
 	p.offerIDs(root)
 	return root

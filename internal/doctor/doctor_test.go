@@ -1,0 +1,145 @@
+package doctor_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/doctor"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// healthy is a server whose roles and settings are no other test's.
+func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
+	t.Helper()
+	server, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	url = server.URL("postgres")
+	if err := schema.Up(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	pool = testdb.Connect(t, url)
+	execute(t, pool, `create role application login; grant agui_writer to application`)
+	return url, pool
+}
+
+func execute(t *testing.T, pool *pgxpool.Pool, statements string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statements); err != nil {
+		t.Fatalf("%s: %v", statements, err)
+	}
+}
+
+// examine gives the findings that are not OK.
+func examine(t *testing.T, url string) []doctor.Finding {
+	t.Helper()
+	findings, err := doctor.Examine(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.OK })
+}
+
+// Each fault is found, its advice is a statement that mends it, and nothing is found then.
+func TestAdviceMends(t *testing.T) {
+	t.Parallel()
+	url, pool := healthy(t)
+	if found := examine(t, url); len(found) > 0 {
+		t.Fatalf("a healthy database: %+v", found)
+	}
+	for _, fault := range []struct {
+		check    string
+		severity doctor.Severity
+		says     string
+		cause    string
+		mend     string // empty: the advice, a statement
+	}{
+		{
+			check: "schema", severity: doctor.Error, says: "function agui.thread_key(text,text) (changed)",
+			cause: `alter function agui.thread_key(text, text) cost 7`, mend: `alter function agui.thread_key(text, text) cost 100`,
+		},
+		{check: "roles", severity: doctor.Warning, says: "agui_reader can log in", cause: `alter role agui_reader login`, mend: `alter role agui_reader nologin`},
+		{
+			check: "privileges", severity: doctor.Error, says: "grant execute on routine agui.restore",
+			cause: `revoke all on function agui.restore from agui_reader`, mend: `call agui.grant_access()`,
+		},
+		{
+			check: "privileges", severity: doctor.Error, says: "revoke delete on table agui.batch",
+			cause: `grant delete on agui.batch to agui_writer`, mend: `call agui.grant_access()`,
+		},
+		{check: "memberships", severity: doctor.Note, says: "no role that logs in", cause: `revoke agui_writer from application`, mend: `grant agui_writer to application`},
+		{
+			check: "settings", severity: doctor.Note, says: "synchronous_commit is off",
+			cause: `alter database postgres set synchronous_commit = off`, mend: `alter database postgres reset synchronous_commit`,
+		},
+		{
+			check: "settings", severity: doctor.Warning, says: "default_transaction_isolation is serializable",
+			cause: `alter database postgres set default_transaction_isolation = 'serializable'`, mend: `alter database postgres reset default_transaction_isolation`,
+		},
+		{
+			check: "indexes", severity: doctor.Error, says: "agui.run_to_repack is invalid",
+			cause: `update pg_index set indisvalid = false where indexrelid = 'agui.run_to_repack'::regclass`,
+		},
+		{
+			check: "jobs", severity: doctor.Warning, says: "1 runs wait to be compacted",
+			cause: `
+				select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]');
+				alter table agui.run disable trigger user;
+				update agui.run set ended_at = now() - interval '2 hours';
+				alter table agui.run enable trigger user`,
+			mend: `call agui.compact()`,
+		},
+		{
+			check: "indexes", severity: doctor.Warning, says: "agui.run_in_progress takes",
+			cause: `
+				alter table agui.run disable trigger user;
+				insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('bloat', ''), '', 'bloat');
+				insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, started_at)
+				select agui.thread_key('bloat', ''), n, n::text, 'running', n, n, now() from generate_series(1, 45000) as n;
+				update agui.run set status = 'finished', ended_at = now(), log_bytes = 1, repacked_at = now();
+				alter table agui.run enable trigger user;
+				analyze agui.run`,
+		},
+		{
+			check: "vacuum", severity: doctor.Warning, says: "autovacuum is off for the table agui.message",
+			cause: `alter table agui.message set (autovacuum_enabled = false)`,
+		},
+	} {
+		t.Run(fault.says, func(t *testing.T) {
+			execute(t, pool, fault.cause)
+			found := slices.DeleteFunc(examine(t, url), func(f doctor.Finding) bool {
+				return f.Check == "schema" && fault.check == "indexes" // an index that is invalid is one that has changed, too
+			})
+			if len(found) != 1 || found[0].Check != fault.check || found[0].Severity != fault.severity ||
+				!strings.Contains(found[0].Problem, fault.says) || found[0].Advice == "" {
+				t.Errorf("found %+v", found)
+			}
+			if fault.mend == "" && len(found) == 1 {
+				fault.mend = found[0].Advice
+			}
+			execute(t, pool, fault.mend)
+			if found := examine(t, url); len(found) > 0 {
+				t.Errorf("after %s: found %+v", fault.mend, found)
+			}
+		})
+	}
+}
+
+func TestWithoutTheSchema(t *testing.T) {
+	t.Parallel()
+	if _, err := doctor.Examine(t.Context(), testdb.Empty(t)); !errors.Is(err, schema.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+}
