@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -430,28 +431,29 @@ func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) st
 
 func TestRestoreOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	dump, psql := clientProgram(t, testneeds.PgDump, "pg_dump"), clientProgram(t, testneeds.Psql, "psql")
+	dump, restore := clientProgram(t, testneeds.PgDump, "pg_dump"), clientProgram(t, testneeds.PgDump, "pg_restore")
+	psql := clientProgram(t, testneeds.Psql, "psql")
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
 	server := ownServer(t)
 	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	want := privileges(t, sourcePool)
+	wantData := ask[string](t, sourcePool, `select agui.restore('t')`)
 
-	for _, how := range []string{"", "--no-privileges", "--schema-only"} {
-		arguments := []string{"-d", source}
-		if how != "" {
-			arguments = append(arguments, how)
-		}
-		text, err := osexec.Command(dump, arguments...).Output()
+	for number, how := range []string{"--format=plain", "--format=custom", "--no-privileges", "--schema-only"} {
+		text, err := osexec.Command(dump, "-d", source, how).Output()
 		if err != nil {
 			testneeds.Skip(t, testneeds.PgDump, "pg_dump: %v", err) // older than the server of the tests
 		}
-		address := createDatabase(t, server, fmt.Sprintf("restored_%d", len(how)), "")
+		address := createDatabase(t, server, fmt.Sprintf("restored_%d", number), "")
 		pool := testdb.Connect(t, address)
-		// The first time there are no roles to grant anything to, and psql says so at each grant.
-		restore := osexec.Command(psql, "-X", "-q", "-d", address)
-		restore.Stdin = strings.NewReader(string(text))
-		_ = restore.Run()
+		// The first time there are no roles to grant anything to, and the program says so at each grant.
+		load := osexec.Command(psql, "-X", "-q", "-d", address)
+		if how == "--format=custom" {
+			load = osexec.Command(restore, "-d", address)
+		}
+		load.Stdin = strings.NewReader(string(text))
+		_ = load.Run()
 
 		state, err := schema.Status(t.Context(), address)
 		if err != nil || state.Problem() != nil || state.CatalogUnrecorded != (how == "--schema-only") {
@@ -466,9 +468,75 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 		if got := privileges(t, pool); got != want {
 			t.Errorf("%s: privileges restored (+) and as they were (-) differ:\n%s", how, differences(got, want))
 		}
+		if how != "--schema-only" {
+			if got := ask[string](t, pool, `select agui.restore('t')`); got != wantData {
+				t.Errorf("%s: restored %s, want %s", how, got, wantData)
+			}
+		}
 		if _, err := pool.Exec(t.Context(), `set role agui_writer; select agui.append('t', 's', '[{"type":"RUN_STARTED"}]'); reset role`); err != nil {
 			t.Errorf("%s: as agui_writer: %v", how, err)
 		}
+	}
+}
+
+// A subscriber of logical replication has the log, the snapshots and what else is stored, also of threads that were erased
+// or compacted meanwhile.
+func TestLogicalReplication(t *testing.T) {
+	t.Parallel()
+	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"wal_level": "logical", "fsync": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	connect := func(name string) *pgxpool.Pool {
+		address := createDatabase(t, server, name, "")
+		if err := schema.Up(t.Context(), address); err != nil {
+			t.Fatal(err)
+		}
+		return testdb.Connect(t, address)
+	}
+	publisher, subscriber := connect("publisher"), connect("subscriber")
+	exec(t, publisher, `select agui.append('before', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	exec(t, publisher, `select agui.append('erased', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+
+	// All tables but the one that says which version is installed: each database has its own.
+	exec(t, publisher, `do $$ begin execute (
+		select format('create publication agui for table %s', string_agg(oid::regclass::text, ', '))
+		from pg_class
+		where relnamespace = 'agui'::regnamespace and relkind = 'r' and relname <> 'schema_migrations'
+	); end $$`)
+	// A subscription in the publisher's own server cannot make its slot.
+	exec(t, publisher, `select pg_create_logical_replication_slot('agui', 'pgoutput')`)
+	exec(t, subscriber, `create subscription agui connection '`+server.URL("publisher")+`' publication agui with (create_slot = false, slot_name = 'agui')`)
+
+	exec(t, publisher, `select agui.append('after', 'r', '[
+		{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"Hello"}]}}, {"type":"RUN_FINISHED"}]')`)
+	exec(t, publisher, `call agui.compact()`)
+	exec(t, publisher, `call agui.repack(older_than => '0')`)
+	exec(t, publisher, `select agui.erase('erased')`)
+
+	all := `select concat(
+		agui.restore('before'), agui.restore('after'),
+		(select json_agg(event order by thread_id, seq) from agui.event),
+		(select json_agg(erasure.thread_id) from agui.erasure),
+		(select count(*) from agui.snapshot), (select count(*) from agui.thread_activity))`
+	deadline := time.Now().Add(time.Minute)
+	want, got := ask[string](t, publisher, all), ""
+	for got != want {
+		if err := subscriber.QueryRow(t.Context(), all).Scan(&got); err != nil && time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the subscriber has\n%s\nwant\n%s", got, want)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if problems := ask[int](t, subscriber, `select count(*) from agui.verify('after')`); problems > 0 {
+		t.Errorf("verify finds %d problems in the subscriber", problems)
 	}
 }
 
