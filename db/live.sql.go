@@ -173,12 +173,13 @@ select
     ((signal).stop_requested_at is not null)::boolean as stop_requested,
     coalesce((signal).stop_reason, '')::text as stop_reason,
     coalesce((signal).cut_off_reason, '')::text as cut_off_reason
-from agui.keep_alive($1::text[], $2::text[], $3::text[]) as signal
+from agui.keep_alive($1::text[], $2::text[], $3::boolean, $4::text[]) as signal
 `
 
 type KeepAliveParams struct {
 	ThreadIds []string
 	RunIds    []string
+	Detach    bool
 	Scopes    []string
 }
 
@@ -191,7 +192,12 @@ type KeepAliveRow struct {
 }
 
 func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAliveRow, error) {
-	rows, err := q.db.Query(ctx, KeepAlive, arg.ThreadIds, arg.RunIds, arg.Scopes)
+	rows, err := q.db.Query(ctx, KeepAlive,
+		arg.ThreadIds,
+		arg.RunIds,
+		arg.Detach,
+		arg.Scopes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +220,15 @@ func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAli
 		return nil, err
 	}
 	return items, nil
+}
+
+const NoteReap = `-- name: NoteReap :exec
+select agui_internal.note_uptime(is_writer => false)
+`
+
+func (q *Queries) NoteReap(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, NoteReap)
+	return err
 }
 
 const Poll = `-- name: Poll :many
