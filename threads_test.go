@@ -133,7 +133,7 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 		},
 		"reaped": func(thread string) {
 			mustAppend(t, store, thread, "r", events(started("r")))
-			if _, err := pool.Exec(ctx, `begin; set local agui.lease = '0'; select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); commit`); err != nil {
+			if _, err := pool.Exec(ctx, `begin; select agui.set_setting('lease', '0'); select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); select agui.set_setting('lease', null); commit`); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -252,6 +252,7 @@ func TestFiltersOfThreads(t *testing.T) {
 	mustSet(t, store, "empty", pgagui.ThreadChanges{Title: new("No runs yet"), Agent: new("planner"), CreateIfMissing: true})
 	mustSet(t, store, "old", pgagui.ThreadChanges{Agent: new("planner"), Metadata: json.RawMessage(`{"folder":{"id":7,"name":"x"},"tags":["a","b"]}`)})
 	mustSet(t, store, "away", pgagui.ThreadChanges{Title: new("Archived"), Archived: new(true), CreateIfMissing: true})
+	testdb.UpForEver(t, pool)
 	if _, err := pool.Exec(context.Background(), `
 		alter table agui.batch disable trigger user;
 		update agui.batch set recorded_at = recorded_at - interval '1 hour' where thread_key = agui.thread_key('', 'gone')`); err != nil {

@@ -173,12 +173,13 @@ select
     ((signal).stop_requested_at is not null)::boolean as stop_requested,
     coalesce((signal).stop_reason, '')::text as stop_reason,
     coalesce((signal).cut_off_reason, '')::text as cut_off_reason
-from agui.keep_alive($1::text[], $2::text[], $3::text[]) as signal
+from agui.keep_alive($1::text[], $2::text[], $3::boolean, $4::text[]) as signal
 `
 
 type KeepAliveParams struct {
 	ThreadIds []string
 	RunIds    []string
+	Detach    bool
 	Scopes    []string
 }
 
@@ -191,7 +192,12 @@ type KeepAliveRow struct {
 }
 
 func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAliveRow, error) {
-	rows, err := q.db.Query(ctx, KeepAlive, arg.ThreadIds, arg.RunIds, arg.Scopes)
+	rows, err := q.db.Query(ctx, KeepAlive,
+		arg.ThreadIds,
+		arg.RunIds,
+		arg.Detach,
+		arg.Scopes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +215,56 @@ func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAli
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const NoteReap = `-- name: NoteReap :exec
+select agui_internal.note_uptime(is_writer => false)
+`
+
+func (q *Queries) NoteReap(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, NoteReap)
+	return err
+}
+
+const OpeningEvents = `-- name: OpeningEvents :many
+select agui_internal.json_unguard((part).event::text)::json as event
+from agui.run
+cross join lateral agui_internal.open_parts(run, $1::bigint) as part
+where run.thread_key = agui.thread_key($2::text, $3::text) and run.run_id = $4::text
+order by (part).opened_at
+`
+
+type OpeningEventsParams struct {
+	AtSeq    int64
+	Scope    string
+	ThreadID string
+	RunID    string
+}
+
+// The events that began what a run had open at a seq: messages, tool calls, steps.
+func (q *Queries) OpeningEvents(ctx context.Context, arg OpeningEventsParams) ([]rawjson.Text, error) {
+	rows, err := q.db.Query(ctx, OpeningEvents,
+		arg.AtSeq,
+		arg.Scope,
+		arg.ThreadID,
+		arg.RunID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []rawjson.Text
+	for rows.Next() {
+		var event rawjson.Text
+		if err := rows.Scan(&event); err != nil {
+			return nil, err
+		}
+		items = append(items, event)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

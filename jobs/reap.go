@@ -37,8 +37,8 @@ func (r Reaped) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("runs", r.Runs), slog.String("stopped", string(r.Stopped)))
 }
 
-// Reap closes the runs in progress, of all scopes, whose writers are gone: those that gave no sign of life within the lease (the database's
-// setting agui.lease, 5 minutes unless set). What they left open is ended in the log, then a RUN_ERROR says why, each run in a transaction
+// Reap closes the runs in progress, of all scopes, whose writers are gone: those that gave no sign of life within the lease (the
+// settings lease and heartbeat_lease in agui.setting), which counts only while writers can reach the server. What they left open is ended in the log, then a RUN_ERROR says why, each run in a transaction
 // of its own. A writer that comes back late gets pgagui.ErrRunCutOff. A thread that is being written to is left for the next time. It
 // takes the rights of agui_writer.
 //
@@ -48,6 +48,9 @@ func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Re
 	defer func() { done.Duration = time.Since(begin) }()
 	stop := limits{begin, options.MaxTime, options.MaxRuns}
 	queries := db.New(pool)
+	if err := queries.NoteReap(ctx); err != nil {
+		return done, err
+	}
 	stale, err := queries.StaleRuns(ctx)
 	if err != nil {
 		return done, err

@@ -29,7 +29,15 @@ select
     ((signal).stop_requested_at is not null)::boolean as stop_requested,
     coalesce((signal).stop_reason, '')::text as stop_reason,
     coalesce((signal).cut_off_reason, '')::text as cut_off_reason
-from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @scopes::text[]) as signal;
+from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @detach::boolean, @scopes::text[]) as signal;
+
+-- name: OpeningEvents :many
+-- The events that began what a run had open at a seq: messages, tool calls, steps.
+select agui_internal.json_unguard((part).event::text)::json as event
+from agui.run
+cross join lateral agui_internal.open_parts(run, @at_seq::bigint) as part
+where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.run_id = @run_id::text
+order by (part).opened_at;
 
 -- name: Poll :many
 select
@@ -75,6 +83,9 @@ select agui.request_stop(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(re
 -- name: StaleRuns :many
 select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
 from agui_internal.stale_runs() as run;
+
+-- name: NoteReap :exec
+select agui_internal.note_uptime(is_writer => false);
 
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.

@@ -78,6 +78,7 @@ create table agui.run (
     started_at timestamptz not null,
     ended_at   timestamptz,
     seen_at    timestamptz,
+    has_heartbeat boolean not null default false,
     stop_requested_at timestamptz,
     stop_reason text,
     cut_off_reason text,
@@ -110,6 +111,8 @@ comment on column agui.run.last_seq is 'seq of its last event; null while it is 
 comment on column agui.run.started_at is 'recorded_at of its first event.';
 comment on column agui.run.ended_at is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
+comment on column agui.run.has_heartbeat is
+    'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
 comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
 comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -327,6 +330,44 @@ comment on column agui.erasure.events is 'Number of events that it had.';
 comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
 
+create table agui_internal.setting (
+    name          text primary key,
+    value         numeric not null,
+    unit          text not null,
+    default_value numeric not null,
+    min_value     numeric not null,
+    max_value     numeric not null,
+    description   text not null,
+    constraint setting_unit_is_known check (unit in ('seconds', 'bytes', 'count')),
+    constraint setting_is_in_range check (value between min_value and max_value)
+);
+
+comment on table agui_internal.setting is
+    'The settings of this database: leases and limits. agui.setting shows them, agui.set_setting changes them, agui_internal.define_settings() adds them.';
+comment on column agui_internal.setting.name is 'The name of the setting.';
+comment on column agui_internal.setting.value is 'What holds now, in the unit.';
+comment on column agui_internal.setting.unit is 'seconds, bytes or count.';
+comment on column agui_internal.setting.default_value is 'What holds unless somebody changes it.';
+comment on column agui_internal.setting.min_value is 'The least value that it takes.';
+comment on column agui_internal.setting.max_value is 'The greatest value that it takes.';
+comment on column agui_internal.setting.description is 'What it does.';
+
+create table agui_internal.uptime (
+    only_row   boolean primary key default true,
+    up_since   timestamptz not null,
+    checked_at timestamptz not null,
+    timeline   text,
+    constraint uptime_has_one_row check (only_row)
+);
+
+comment on table agui_internal.uptime is
+    'Since when writers could reach the server, in one row: leases count from then on. agui.keep_alive and agui.reap write it, at most every 10 seconds.';
+comment on column agui_internal.uptime.only_row is 'True: there is one row.';
+comment on column agui_internal.uptime.up_since is
+    'When the server was reached after an outage: a time without calls, or a promotion. -infinity: there was none yet.';
+comment on column agui_internal.uptime.checked_at is 'When it was last reached, give or take 10 seconds.';
+comment on column agui_internal.uptime.timeline is 'The timeline of the write-ahead log then, which a promotion changes; null: this server does not say.';
+
 create table agui_internal.installed_object (
     object       text primary key,
     definition   text not null,
@@ -360,12 +401,12 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
+as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
 table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object
+table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

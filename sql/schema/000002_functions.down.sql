@@ -60,6 +60,7 @@ drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos 
 drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold);
 drop type agui_internal.carried_fold;
 drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint);
+drop function agui_internal.define_settings();
 drop function agui_internal.write_session_state(thread_key uuid, run_no int, key text, document json, version bigint, if_changed boolean, subject text);
 drop function agui_internal.show_session_state(state agui.session_state);
 drop function agui_internal.session_versions_kept();
@@ -81,13 +82,17 @@ drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
 drop function agui_internal.privilege_changes();
 drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
+drop function agui_internal.timeline();
 drop function agui_internal.stale_runs(out thread_key uuid, out run_no int);
 drop function agui_internal.reap_run(thread_key uuid, run_no int);
 drop function agui_internal.open_parts(run agui.run, until bigint);
 drop type agui_internal.open_part;
+drop function agui_internal.note_uptime(is_writer boolean);
 drop function agui_internal.last_seen_at(run agui.run);
+drop function agui_internal.is_newly_promoted();
 drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
 drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
+drop function agui_internal.alive_until(run agui.run);
 drop function agui_internal.json_text(token text);
 drop function agui_internal.json_string_token(token text);
 drop function agui_internal.json_string_token_escapes(token text);
@@ -185,8 +190,12 @@ drop function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id
 drop function agui_internal.count_plain_events(events json);
 drop function agui_internal.append_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text, imported boolean);
 drop view agui.stats;
+drop view agui.setting;
 drop view agui.lag;
+drop function agui_internal.lease_of(has_heartbeat boolean, seen_at timestamptz, last_seen_at timestamptz);
 drop function agui_internal.lease();
+drop function agui_internal.heartbeat_lease();
+drop function agui_internal.reachable_since();
 drop function agui_internal.repack_after();
 drop view agui.event;
 drop function agui_internal.event_time(recorded_at timestamptz, earlier_us int);
@@ -218,6 +227,7 @@ drop function agui.get_thread(thread_id text, scope text);
 drop type agui.thread_row;
 drop function agui.replay(thread_id text, run_id text, at_seq bigint, at_time timestamptz, shape text, scope text);
 drop function agui.compact_events(events json, shape text);
+drop function agui.set_setting(name text, value text);
 drop function agui.session_versions(thread_id text, key text, run_id text, scope text);
 drop function agui.session_states(thread_id text, run_id text, scope text);
 drop function agui.save_sessions(sessions json, scope text);
@@ -240,7 +250,7 @@ drop type agui.run_status;
 drop function agui.request_stop(thread_id text, run_id text, reason text, scope text);
 drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, scopes text[]);
 drop type agui.poll_row;
-drop function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[]);
+drop function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean, scopes text[]);
 drop type agui.keep_alive_row;
 drop function agui.attach(thread_id text, run_id text, at_seq bigint, at_time timestamptz, after_seq bigint, shape text, scope text);
 drop type agui.attachment;
@@ -280,12 +290,12 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
+as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
 table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object
+table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -2117,14 +2117,19 @@ comment on type agui.keep_alive_row is
     'whether it shall stop, and why; and, when it was ended in its writer''s place, why.';
 
 -- sql/api/live/keep_alive.sql
-create or replace function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[] default null)
+create or replace function agui.keep_alive(
+    thread_ids text[],
+    run_ids    text[],
+    detach     boolean default false,
+    scopes     text[] default null
+)
 returns setof agui.keep_alive_row
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    due_before timestamptz := clock_timestamp() - agui_internal.lease() / 3;
+    due_before timestamptz := clock_timestamp() - agui_internal.heartbeat_lease() / 3;
     item       record;
     run        agui.run;
     signal     agui.keep_alive_row;
@@ -2134,6 +2139,7 @@ begin
             errcode = 'UI008',
             message = 'agui.keep_alive needs arrays of one length, an item for each run';
     end if;
+    perform agui_internal.note_uptime(is_writer => true);
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
         select
@@ -2149,12 +2155,16 @@ begin
             and asked.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
-        if run.status = 'running' and coalesce(run.seen_at, run.started_at) < due_before then
+        if run.status = 'running' and detach then
+            update agui.run as left_alone
+            set seen_at = clock_timestamp(), has_heartbeat = false
+            where left_alone.thread_key = run.thread_key and left_alone.run_no = run.run_no and left_alone.has_heartbeat;
+        elsif run.status = 'running' and (not run.has_heartbeat or run.seen_at < due_before) then
             -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
             if found then
                 update agui.run as due
-                set seen_at = clock_timestamp()
+                set seen_at = clock_timestamp(), has_heartbeat = true
                 where due.thread_key = run.thread_key and due.run_no = run.run_no;
             end if;
         end if;
@@ -2166,13 +2176,16 @@ begin
 end
 $$;
 
-comment on function agui.keep_alive(text[], text[], text[]) is
+comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
     'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
-    'process writes to. It writes only what is due, once in a third of the lease (agui_internal.lease()). '
+    'process writes to, and after an outage before anything else: leases count only while writers can reach '
+    'the server. From the first call on a run has the setting heartbeat_lease as its lease. With detach => '
+    'true its writer leaves it to another one, and it has the setting lease from then on. A call writes only '
+    'what is due, once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 
-revoke execute on function agui.keep_alive(text[], text[], text[]) from public;
+revoke execute on function agui.keep_alive(text[], text[], boolean, text[]) from public;
 
 -- sql/api/types/poll_row.sql
 create type agui.poll_row as (
@@ -2392,7 +2405,7 @@ begin
     status.started_at := run.started_at;
     status.ended_at := run.ended_at;
     status.alive_at := agui_internal.last_seen_at(run);
-    status.is_stale := run.status = 'running' and status.alive_at < clock_timestamp() - agui_internal.lease();
+    status.is_stale := agui_internal.is_stale(run);
     status.stop_requested_at := run.stop_requested_at;
     status.stop_reason := run.stop_reason;
     status.cut_off_reason := run.cut_off_reason;
@@ -2987,6 +3000,64 @@ comment on function agui.session_versions(text, text, text, text) is
     'another thread has the same key.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;
+
+-- sql/api/settings/set_setting.sql
+create or replace function agui.set_setting(name text, value text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    setting agui_internal.setting;
+    wanted  numeric;
+begin
+    select stored.* into setting
+    from agui_internal.setting as stored
+    where stored.name = set_setting.name;
+    if not found then
+        raise exception using
+            errcode = '22023',
+            message = format('there is no setting "%s"', name),
+            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+    end if;
+    begin
+        wanted := case
+            when set_setting.value is null then setting.default_value
+            when setting.unit = 'seconds' then extract(epoch from set_setting.value::interval)
+            when setting.unit = 'bytes' then pg_size_bytes(set_setting.value)
+            else set_setting.value::numeric
+        end;
+    exception
+        when data_exception then
+            raise exception using
+                errcode = '22023',
+                message = format('setting "%s": "%s" is not a value in %s', name, set_setting.value, setting.unit),
+                hint = case setting.unit
+                    when 'seconds' then 'Give an interval, as in "90 seconds" or "5 minutes".'
+                    when 'bytes' then 'Give a size, as in "16 MB".'
+                    else 'Give a number.'
+                end;
+    end;
+    if wanted not between setting.min_value and setting.max_value then
+        raise exception using
+            errcode = '22023',
+            message = format('setting "%s": %s is out of range: it takes %s to %s %s',
+                name, set_setting.value, setting.min_value, setting.max_value, setting.unit);
+    end if;
+    update agui_internal.setting as stored
+    set value = wanted
+    where stored.name = set_setting.name;
+end
+$$;
+
+comment on function agui.set_setting(text, text) is
+    'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
+    'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
+    'Takes the rights of agui_maintainer. '
+    'Errors: 22023 there is no such setting, or it does not take the value.';
+
+revoke execute on function agui.set_setting(text, text) from public;
 
 -- sql/api/streams/compact_events.sql
 -- One step may leave something for the next: what is compacted once reads differently. So steps follow each other until nothing
@@ -3918,6 +3989,9 @@ begin
         end;
     end loop;
 
+    -- As roles are, they are missing where the schema alone was restored.
+    perform agui_internal.define_settings();
+
     foreach statement in array array(select agui_internal.privilege_changes()) loop
         execute statement;
     end loop;
@@ -3933,9 +4007,9 @@ $$;
 comment on procedure agui.grant_access() is
     'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so '
-    'does "pgagui migrate up" when there is nothing to migrate: after a restore on another server, for '
-    'instance.';
+    'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
+    'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
+    'restore on another server, for instance.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -3956,6 +4030,8 @@ begin
         raise notice 'agui.reap does nothing on a standby';
         return;
     end if;
+    perform agui_internal.note_uptime(is_writer => false);
+    commit;
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
@@ -3987,11 +4063,12 @@ end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, '
-    'agui_internal.lease(): what they left open is ended in the log, then a RUN_ERROR says why. A writer that '
-    'comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are '
-    'done). A run that cannot be closed does not hold up the others and is the error in the end. Call it '
-    'outside a transaction block.';
+    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, which '
+    'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
+    'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
+    'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
+    'after max_runs or max_time (null: when all are done). A run that cannot be closed does not hold up the '
+    'others and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
 
@@ -4308,18 +4385,70 @@ comment on function agui_internal.repack_after() is
 
 revoke execute on function agui_internal.repack_after() from public;
 
+-- sql/internal/live/reachable_since.sql
+create or replace function agui_internal.reachable_since()
+returns timestamptz
+language sql
+stable
+parallel safe
+return greatest(
+    (select uptime.up_since from agui_internal.uptime as uptime),
+    -- A standby says nothing about the server that writers reach. Statistics are reset when a server recovers from a crash, which its
+    -- start time may be long before; somebody who resets them gives the runs a longer lease, and nothing else.
+    case when not pg_is_in_recovery() then greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) end
+);
+
+comment on function agui_internal.reachable_since() is
+    'Since when writers could reach the server, as far as it is known: no lease counts the time before.';
+
+revoke execute on function agui_internal.reachable_since() from public;
+
+-- sql/internal/live/heartbeat_lease.sql
+create or replace function agui_internal.heartbeat_lease()
+returns interval
+language sql
+stable
+parallel safe
+return make_interval(secs => (
+    select min(setting.value)
+    from agui_internal.setting as setting
+    where setting.name in ('heartbeat_lease', 'lease')
+));
+
+comment on function agui_internal.heartbeat_lease() is
+    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
+
+revoke execute on function agui_internal.heartbeat_lease() from public;
+
 -- sql/internal/live/lease.sql
 create or replace function agui_internal.lease()
 returns interval
 language sql
 stable
 parallel safe
-return coalesce(nullif(current_setting('agui.lease', true), ''), '5 minutes')::interval;
+return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
 
 comment on function agui_internal.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting agui.lease, 5 minutes unless set.';
+    'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
 
 revoke execute on function agui_internal.lease() from public;
+
+-- sql/internal/live/lease_of.sql
+create or replace function agui_internal.lease_of(has_heartbeat boolean, seen_at timestamptz, last_seen_at timestamptz)
+returns interval
+language sql
+stable
+parallel safe
+return case
+    -- Events that come after the heartbeats have ended are from a writer that sends none.
+    when has_heartbeat and last_seen_at < seen_at + agui_internal.heartbeat_lease() then agui_internal.heartbeat_lease()
+    else agui_internal.lease()
+end;
+
+comment on function agui_internal.lease_of(boolean, timestamptz, timestamptz) is
+    'The lease of a run in progress, by run.has_heartbeat, run.seen_at and its last sign of life (agui_internal.last_seen_at).';
+
+revoke execute on function agui_internal.lease_of(boolean, timestamptz, timestamptz) from public;
 
 -- sql/api/views/lag.sql
 create or replace view agui.lag as
@@ -4344,8 +4473,11 @@ cross join (
 cross join (
     select
         count(*) as runs,
-        count(*) filter (where greatest(run.seen_at, latest.recorded_at) < now() - agui_internal.lease()) as stale,
-        min(greatest(run.seen_at, latest.recorded_at)) as since
+        count(*) filter (
+            where greatest(last.seen_at, agui_internal.reachable_since())
+                + agui_internal.lease_of(run.has_heartbeat, run.seen_at, last.seen_at) < now()
+        ) as stale,
+        min(last.seen_at) as since
     from agui.run as run
     left join lateral (
         select batch.recorded_at
@@ -4354,6 +4486,7 @@ cross join (
         order by batch.first_seq desc
         limit 1
     ) as latest on true
+    cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
 ) as progress;
 
@@ -4371,9 +4504,28 @@ comment on column agui.lag.repack_lag is 'How long ago the first of them ended; 
 
 comment on column agui.lag.running_runs is 'Runs in progress.';
 
-comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
+
+-- sql/api/views/setting.sql
+create or replace view agui.setting as
+select name, value, unit, default_value, min_value, max_value, description
+from agui_internal.setting;
+
+comment on view agui.setting is 'The settings of this database, leases and limits. agui.set_setting changes them.';
+
+comment on column agui.setting.value is 'What holds now, in the unit.';
+
+comment on column agui.setting.unit is 'seconds, bytes or count.';
+
+comment on column agui.setting.default_value is 'What holds unless somebody changes it.';
+
+comment on column agui.setting.min_value is 'The least value that it takes.';
+
+comment on column agui.setting.max_value is 'The greatest value that it takes.';
+
+comment on column agui.setting.description is 'What it does.';
 
 -- sql/api/views/stats.sql
 create or replace view agui.stats as
@@ -8885,6 +9037,25 @@ comment on function agui_internal.json_text(text) is
 
 revoke execute on function agui_internal.json_text(text) from public;
 
+-- sql/internal/live/alive_until.sql
+create or replace function agui_internal.alive_until(run agui.run)
+returns timestamptz
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select greatest(last.seen_at, agui_internal.reachable_since())
+        + agui_internal.lease_of(run.has_heartbeat, run.seen_at, last.seen_at)
+    from (select agui_internal.last_seen_at(run) as seen_at offset 0) as last
+$$;
+
+comment on function agui_internal.alive_until(agui.run) is
+    'When the lease of a run in progress ends unless its writer gives another sign of life. The lease counts from the last one, or from when '
+    'writers could reach the server after an outage.';
+
+revoke execute on function agui_internal.alive_until(agui.run) from public;
+
 -- sql/internal/live/close_run.sql
 create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
@@ -8954,9 +9125,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    other      agui.run;
-    alive_at   timestamptz;
-    any_closed boolean := false;
+    other        agui.run;
+    last_seen_at timestamptz;
+    alive_until  timestamptz;
+    now_at       timestamptz;
+    any_closed   boolean := false;
 begin
     for other in
         select run.*
@@ -8964,15 +9137,32 @@ begin
         where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
         order by run.run_no
     loop
-        alive_at := agui_internal.last_seen_at(other);
-        if clock_timestamp() - alive_at < agui_internal.lease() then
+        last_seen_at := agui_internal.last_seen_at(other);
+        alive_until := agui_internal.alive_until(other);
+        now_at := clock_timestamp();
+        if alive_until > now_at then
             raise exception using
                 errcode = 'UI006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
-                detail = format('Its last sign of life was %s ago.', clock_timestamp() - alive_at),
-                hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui_internal.lease());
+                detail = format(
+                    'Its last sign of life was %s ago; without another its lease ends in %s, at %s.',
+                    date_trunc('milliseconds', now_at - last_seen_at), date_trunc('milliseconds', alive_until - now_at), alive_until
+                ),
+                hint = 'Wait until it has ended, ask its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
+                    'or begin the run with parallel => true. After the lease the next run ends it.';
+        elsif agui_internal.is_newly_promoted() then
+            raise exception using
+                errcode = 'UI006',
+                message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
+                detail = format(
+                    'Its last sign of life was %s ago, before this server was promoted: its lease begins with the next call of agui.keep_alive or agui.reap.',
+                    date_trunc('milliseconds', now_at - last_seen_at)
+                ),
+                hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
-        perform agui_internal.close_run(thread_key, other.run_no, format('no sign of life for %s', agui_internal.lease()));
+        perform agui_internal.close_run(thread_key, other.run_no, format(
+            'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
+        ));
         any_closed := true;
     end loop;
     return any_closed;
@@ -8984,6 +9174,21 @@ comment on function agui_internal.close_stale_runs(uuid, text) is
     'Answers whether it closed any. The caller holds the thread''s lock.';
 
 revoke execute on function agui_internal.close_stale_runs(uuid, text) from public;
+
+-- sql/internal/live/is_newly_promoted.sql
+create or replace function agui_internal.is_newly_promoted()
+returns boolean
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from agui_internal.uptime as uptime where uptime.timeline <> agui_internal.timeline())
+$$;
+
+comment on function agui_internal.is_newly_promoted() is
+    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called since: the leases have not begun to count.';
+
+revoke execute on function agui_internal.is_newly_promoted() from public;
 
 -- sql/internal/live/last_seen_at.sql
 create or replace function agui_internal.last_seen_at(run agui.run)
@@ -9006,6 +9211,59 @@ comment on function agui_internal.last_seen_at(agui.run) is
     'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
 
 revoke execute on function agui_internal.last_seen_at(agui.run) from public;
+
+-- sql/internal/live/note_uptime.sql
+create or replace function agui_internal.note_uptime(is_writer boolean)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A recorder calls every second; cron, which calls agui.reap, every minute at best.
+    gap constant interval := case
+        when is_writer then agui_internal.heartbeat_lease() / 2
+        else greatest(agui_internal.lease() / 3, interval '90 seconds')
+    end;
+    due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
+    current_timeline constant text := agui_internal.timeline();
+    last   agui_internal.uptime;
+    moment timestamptz;
+begin
+    if pg_is_in_recovery() then
+        return;  -- what can be written to is another server
+    end if;
+    select * into last from agui_internal.uptime;
+    if not found then
+        insert into agui_internal.uptime (up_since, checked_at, timeline)
+        values ('-infinity', clock_timestamp(), current_timeline)
+        on conflict do nothing;
+        return;
+    end if;
+    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
+        return;
+    end if;
+    -- A row that is locked is being written by another one, who sees the same.
+    select * into last from agui_internal.uptime for no key update skip locked;
+    if not found then
+        return;
+    end if;
+    moment := clock_timestamp();
+    update agui_internal.uptime as uptime
+    set up_since = case
+            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            else last.up_since
+        end,
+        checked_at = moment,
+        timeline = current_timeline;
+end
+$$;
+
+comment on function agui_internal.note_uptime(boolean) is
+    'Notes that the server is reached, by a writer or by a job, and, where nobody has for a while or the server was promoted, that leases '
+    'count from now on. It writes one row, at most every 10 seconds.';
+
+revoke execute on function agui_internal.note_uptime(boolean) from public;
 
 -- sql/internal/types/open_part.sql
 create type agui_internal.open_part as (
@@ -9123,15 +9381,17 @@ begin
     select * into stale
     from agui.run as run
     where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';
-    if not found or agui_internal.last_seen_at(stale) >= clock_timestamp() - agui_internal.lease() then
+    if not found or not agui_internal.is_stale(stale) or agui_internal.is_newly_promoted() then
         return null;
     end if;
-    return agui_internal.close_run(stale.thread_key, stale.run_no, format('no sign of life for %s', agui_internal.lease()));
+    return agui_internal.close_run(stale.thread_key, stale.run_no, format(
+        'no sign of life for %s', agui_internal.lease_of(stale.has_heartbeat, stale.seen_at, agui_internal.last_seen_at(stale))
+    ));
 end
 $$;
 
 comment on function agui_internal.reap_run(uuid, int) is
-    'Closes a run in progress that gave no sign of life within the lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
+    'Closes a run in progress that gave no sign of life within its lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
     'has ended, or its thread is just being written to.';
 
 revoke execute on function agui_internal.reap_run(uuid, int) from public;
@@ -9146,14 +9406,34 @@ set search_path = pg_catalog, pg_temp
 as $$
     select run.thread_key, run.run_no
     from agui.run as run
-    where run.status = 'running' and agui_internal.last_seen_at(run) < now() - agui_internal.lease()
+    where run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp()
     order by run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within the lease (agui_internal.lease()): those that agui.reap closes.';
+    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes.';
 
 revoke execute on function agui_internal.stale_runs() from public;
+
+-- sql/internal/live/timeline.sql
+create or replace function agui_internal.timeline()
+returns text
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return left(pg_walfile_name(pg_current_wal_lsn()), 8);
+exception
+    when others then
+        return null;  -- some managed services do not have these functions
+end
+$$;
+
+comment on function agui_internal.timeline() is
+    'The timeline of the write-ahead log, which the promotion of a standby changes; null: this server does not say.';
+
+revoke execute on function agui_internal.timeline() from public;
 
 -- sql/internal/privileges/expected_privileges.sql
 create or replace function agui_internal.expected_privileges(out privilege text, out object text, out grantee text)
@@ -9184,7 +9464,7 @@ as $$
         ),
         (
             array[
-                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (stop_requested_at)',
+                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (has_heartbeat)', 'update (stop_requested_at)',
                 'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
             ],
             array['table agui.run'],
@@ -9203,7 +9483,13 @@ as $$
         -- Nothing changes a thread's row; locking it takes the right to.
         (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
 
-        (array['select'], array['table agui.stats', 'table agui.lag'], array['agui_reader', 'agui_writer', 'pg_monitor']),
+        (
+            array['select'],
+            array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
+            array['agui_reader', 'agui_writer', 'pg_monitor']
+        ),
+        (array['insert', 'update'], array['table agui_internal.uptime'], array['agui_writer']),
+        (array['update (value)'], array['table agui_internal.setting'], array['agui_maintainer']),
 
         -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
         (
@@ -9243,9 +9529,9 @@ as $$
         -- command line and agui.lag call.
         on case grantee.name
             when 'agui_reader' then routine.provolatile <> 'v'
-            when 'agui_writer' then routine.proname not in ('grant_access', 'record_objects', 'import_events')
-            when 'agui_maintainer' then routine.proname = 'import_events'
-            else routine.proname in ('installed', 'lease', 'repack_after')
+            when 'agui_writer' then routine.proname not in ('grant_access', 'define_settings', 'record_objects', 'import_events', 'set_setting')
+            when 'agui_maintainer' then routine.proname in ('import_events', 'set_setting')
+            else routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
         end
     where routine.prorettype <> 'trigger'::regtype
 $$;
@@ -10105,6 +10391,49 @@ comment on function agui_internal.write_session_state(uuid, int, text, json, big
     'is not written again. The caller holds the thread (agui_internal.ensure_writable_thread). UI008: no key, UI011: over a limit, UI018: another version is the current one.';
 
 revoke execute on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;
+
+-- sql/internal/settings/define_settings.sql
+create or replace function agui_internal.define_settings()
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
+    select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
+    from (values
+        (
+            'lease', 300, 'seconds', 0, 31536000,
+            'How long a run may be in progress without a sign of life before it counts as stale.'
+        ),
+        (
+            'heartbeat_lease', 30, 'seconds', 0, 31536000,
+            'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+        )
+    ) as known (name, default_value, unit, min_value, max_value, description)
+    -- A look first: where nothing changes, nothing is written.
+    left join agui_internal.setting as current using (name)
+    where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
+        is distinct from (known.unit, known.default_value, known.min_value, known.max_value, known.description)
+    on conflict (name) do update
+    set value = case
+            when stored.value = stored.default_value then excluded.default_value
+            else least(greatest(stored.value, excluded.min_value), excluded.max_value)
+        end,
+        unit = excluded.unit,
+        default_value = excluded.default_value,
+        min_value = excluded.min_value,
+        max_value = excluded.max_value,
+        description = excluded.description;
+end
+$$;
+
+comment on function agui_internal.define_settings() is
+    'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
+    'agui.grant_access() calls it, and so every migration does.';
+
+revoke execute on function agui_internal.define_settings() from public;
 
 -- sql/internal/snapshots/awaits_start.sql
 create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
@@ -11880,7 +12209,7 @@ returns boolean
 language sql
 stable
 parallel safe
-return run.status = 'running' and agui_internal.last_seen_at(run) < clock_timestamp() - agui_internal.lease();
+return run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp();
 
 comment on function agui_internal.is_stale(agui.run) is
     'Whether a run is in progress, but its writer gave no sign of life within the lease.';
@@ -13066,7 +13395,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''04aff9ff887fdeb57e82573a1dcf159b38937f154e12262423c87fd643f1e888'', ''{
+as 'select 2, ''f952cc1a5683becc2b66b571cb12ddc9a9454c9ceb38426533a81412e73755fa'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13080,51 +13409,54 @@ routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuil
 routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
 routine agui.restore, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
 routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
-routine agui.session_states, routine agui.session_versions, routine agui.set_thread, routine agui.state,
-routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
-routine agui.verify, routine agui_internal.active_at, routine agui_internal.allow_log_change,
-routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
-routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.catalog_objects,
-routine agui_internal.changed_objects, routine agui_internal.checked_thread_key, routine agui_internal.close_run,
-routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
-routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
-routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
-routine agui_internal.count_plain_events, routine agui_internal.delete_unused_messages,
-routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
-routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
-routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_calls,
-routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_open, routine agui_internal.fold_part, routine agui_internal.fold_run,
-routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
-routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
+routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
+routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
+routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.alive_until,
+routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
+routine agui_internal.awaits_start, routine agui_internal.batch_with, routine agui_internal.batches_behind,
+routine agui_internal.catalog_objects, routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui_internal.close_run, routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks,
+routine agui_internal.compact_input, routine agui_internal.compact_lanes, routine agui_internal.compact_metadata,
+routine agui_internal.compact_run, routine agui_internal.compact_runs, routine agui_internal.compact_snapshots,
+routine agui_internal.compact_step, routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
+routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread,
+routine agui_internal.erase_thread, routine agui_internal.event_references, routine agui_internal.event_time,
+routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
+routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fold_activity,
+routine agui_internal.fold_assistant_call, routine agui_internal.fold_at, routine agui_internal.fold_base,
+routine agui_internal.fold_calls, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
+routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
+routine agui_internal.fold_find, routine agui_internal.fold_given, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_message_list,
+routine agui_internal.fold_messages, routine agui_internal.fold_open, routine agui_internal.fold_part,
+routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.has_activity_since,
+routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
 routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
 routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
-routine agui_internal.installed, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_member_set, routine agui_internal.json_members,
-routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
-routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
-routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
+routine agui_internal.installed, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
+routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
 routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
 routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
 routine agui_internal.json_too_deep, routine agui_internal.json_unguard, routine agui_internal.last_activity_at,
 routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
-routine agui_internal.life_cycle, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
-routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.next_place, routine agui_internal.next_to_compact,
-routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_run_begun,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.lease_of, routine agui_internal.life_cycle, routine agui_internal.lineage_events,
+routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
+routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
+routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.next_place,
+routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
+routine agui_internal.note_run_begun, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
+routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
 routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
 routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
 routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
@@ -13137,25 +13469,27 @@ routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoi
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
 routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
 routine agui_internal.strict_base, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
-type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
-type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
-type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread, type agui.activity,
+type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row, type agui.event_row,
+type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info,
+type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
 type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
 type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
 type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
 type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.stats
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.setting,
+view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

@@ -86,6 +86,7 @@ create table agui.run (
     "started_at" timestamp with time zone not null,
     "ended_at" timestamp with time zone,
     "seen_at" timestamp with time zone,
+    "has_heartbeat" boolean not null,
     "stop_requested_at" timestamp with time zone,
     "stop_reason" text,
     "cut_off_reason" text,
@@ -104,6 +105,7 @@ comment on column agui.run."last_seq" is 'seq of its last event; null while it i
 comment on column agui.run."started_at" is 'recorded_at of its first event.';
 comment on column agui.run."ended_at" is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run."seen_at" is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
+comment on column agui.run."has_heartbeat" is 'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
 comment on column agui.run."stop_requested_at" is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run."stop_reason" is 'The reason that was given for it; null: none.';
 comment on column agui.run."cut_off_reason" is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -225,8 +227,25 @@ comment on column agui.lag."compaction_lag" is 'How long ago the first of them e
 comment on column agui.lag."runs_to_repack" is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
 comment on column agui.lag."repack_lag" is 'How long ago the first of them ended; null: there is none.';
 comment on column agui.lag."running_runs" is 'Runs in progress.';
-comment on column agui.lag."stale_runs" is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+comment on column agui.lag."stale_runs" is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 comment on column agui.lag."oldest_sign_of_life" is 'The longest that any of them has been silent; null: there is none.';
+
+create table agui.setting (
+    "name" text,
+    "value" numeric,
+    "unit" text,
+    "default_value" numeric,
+    "min_value" numeric,
+    "max_value" numeric,
+    "description" text
+);
+comment on table agui.setting is 'The settings of this database, leases and limits. agui.set_setting changes them.';
+comment on column agui.setting."value" is 'What holds now, in the unit.';
+comment on column agui.setting."unit" is 'seconds, bytes or count.';
+comment on column agui.setting."default_value" is 'What holds unless somebody changes it.';
+comment on column agui.setting."min_value" is 'The least value that it takes.';
+comment on column agui.setting."max_value" is 'The greatest value that it takes.';
+comment on column agui.setting."description" is 'What it does.';
 
 create table agui.stats (
     "threads" bigint,
@@ -479,7 +498,7 @@ create function agui.history(thread_id text, run_id text DEFAULT NULL::text, aft
 create function agui.import_events(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language sql as '';
-create function agui.keep_alive(thread_ids text[], run_ids text[], scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
+create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
 create function agui.lift_erasure(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lineage(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
@@ -503,6 +522,7 @@ create function agui.session_messages(thread_id text, run_id text DEFAULT NULL::
 create function agui.session_runs(thread_id text, messages json, run_prefix text DEFAULT 'session-run-'::text) returns SETOF agui.session_run language sql as '';
 create function agui.session_states(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
 create function agui.session_versions(thread_id text, key text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
+create function agui.set_setting(name text, value text) returns void language sql as '';
 create function agui.set_thread(thread_id text, title text DEFAULT NULL::text, agent text DEFAULT NULL::text, archived boolean DEFAULT NULL::boolean, metadata jsonb DEFAULT NULL::jsonb, create_if_missing boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
 create function agui.state(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.status(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.run_status language sql as '';

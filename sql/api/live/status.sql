@@ -29,7 +29,7 @@ begin
     status.started_at := run.started_at;
     status.ended_at := run.ended_at;
     status.alive_at := agui_internal.last_seen_at(run);
-    status.is_stale := run.status = 'running' and status.alive_at < clock_timestamp() - agui_internal.lease();
+    status.is_stale := agui_internal.is_stale(run);
     status.stop_requested_at := run.stop_requested_at;
     status.stop_reason := run.stop_reason;
     status.cut_off_reason := run.cut_off_reason;

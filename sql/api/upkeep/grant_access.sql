@@ -37,6 +37,9 @@ begin
         end;
     end loop;
 
+    -- As roles are, they are missing where the schema alone was restored.
+    perform agui_internal.define_settings();
+
     foreach statement in array array(select agui_internal.privilege_changes()) loop
         execute statement;
     end loop;
@@ -52,8 +55,8 @@ $$;
 comment on procedure agui.grant_access() is
     'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. What the caller may not do is said in a warning. The migrations call it, and so '
-    'does "pgagui migrate up" when there is nothing to migrate: after a restore on another server, for '
-    'instance.';
+    'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
+    'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
+    'restore on another server, for instance.';
 
 revoke execute on procedure agui.grant_access() from public;

@@ -14,6 +14,8 @@ begin
         raise notice 'agui.reap does nothing on a standby';
         return;
     end if;
+    perform agui_internal.note_uptime(is_writer => false);
+    commit;
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
@@ -45,10 +47,11 @@ end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, '
-    'agui_internal.lease(): what they left open is ended in the log, then a RUN_ERROR says why. A writer that '
-    'comes back late gets UI016. Commits run by run and stops after max_runs or max_time (null: when all are '
-    'done). A run that cannot be closed does not hold up the others and is the error in the end. Call it '
-    'outside a transaction block.';
+    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, which '
+    'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
+    'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
+    'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
+    'after max_runs or max_time (null: when all are done). A run that cannot be closed does not hold up the '
+    'others and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;

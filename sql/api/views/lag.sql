@@ -20,8 +20,11 @@ cross join (
 cross join (
     select
         count(*) as runs,
-        count(*) filter (where greatest(run.seen_at, latest.recorded_at) < now() - agui_internal.lease()) as stale,
-        min(greatest(run.seen_at, latest.recorded_at)) as since
+        count(*) filter (
+            where greatest(last.seen_at, agui_internal.reachable_since())
+                + agui_internal.lease_of(run.has_heartbeat, run.seen_at, last.seen_at) < now()
+        ) as stale,
+        min(last.seen_at) as since
     from agui.run as run
     left join lateral (
         select batch.recorded_at
@@ -30,6 +33,7 @@ cross join (
         order by batch.first_seq desc
         limit 1
     ) as latest on true
+    cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
 ) as progress;
 
@@ -41,5 +45,5 @@ comment on column agui.lag.compaction_lag is 'How long ago the first of them end
 comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
 comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
 comment on column agui.lag.running_runs is 'Runs in progress.';
-comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within the lease, agui_internal.lease().';
+comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';

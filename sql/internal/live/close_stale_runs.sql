@@ -5,9 +5,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    other      agui.run;
-    alive_at   timestamptz;
-    any_closed boolean := false;
+    other        agui.run;
+    last_seen_at timestamptz;
+    alive_until  timestamptz;
+    now_at       timestamptz;
+    any_closed   boolean := false;
 begin
     for other in
         select run.*
@@ -15,15 +17,32 @@ begin
         where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
         order by run.run_no
     loop
-        alive_at := agui_internal.last_seen_at(other);
-        if clock_timestamp() - alive_at < agui_internal.lease() then
+        last_seen_at := agui_internal.last_seen_at(other);
+        alive_until := agui_internal.alive_until(other);
+        now_at := clock_timestamp();
+        if alive_until > now_at then
             raise exception using
                 errcode = 'UI006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
-                detail = format('Its last sign of life was %s ago.', clock_timestamp() - alive_at),
-                hint = format('Wait until it has ended, or begin the run with parallel => true. It counts as stale after %s (setting agui.lease).', agui_internal.lease());
+                detail = format(
+                    'Its last sign of life was %s ago; without another its lease ends in %s, at %s.',
+                    date_trunc('milliseconds', now_at - last_seen_at), date_trunc('milliseconds', alive_until - now_at), alive_until
+                ),
+                hint = 'Wait until it has ended, ask its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
+                    'or begin the run with parallel => true. After the lease the next run ends it.';
+        elsif agui_internal.is_newly_promoted() then
+            raise exception using
+                errcode = 'UI006',
+                message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
+                detail = format(
+                    'Its last sign of life was %s ago, before this server was promoted: its lease begins with the next call of agui.keep_alive or agui.reap.',
+                    date_trunc('milliseconds', now_at - last_seen_at)
+                ),
+                hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
-        perform agui_internal.close_run(thread_key, other.run_no, format('no sign of life for %s', agui_internal.lease()));
+        perform agui_internal.close_run(thread_key, other.run_no, format(
+            'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
+        ));
         any_closed := true;
     end loop;
     return any_closed;

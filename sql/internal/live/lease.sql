@@ -3,9 +3,9 @@ returns interval
 language sql
 stable
 parallel safe
-return coalesce(nullif(current_setting('agui.lease', true), ''), '5 minutes')::interval;
+return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
 
 comment on function agui_internal.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting agui.lease, 5 minutes unless set.';
+    'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
 
 revoke execute on function agui_internal.lease() from public;

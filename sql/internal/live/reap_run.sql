@@ -15,15 +15,17 @@ begin
     select * into stale
     from agui.run as run
     where run.thread_key = reap_run.thread_key and run.run_no = reap_run.run_no and run.status = 'running';
-    if not found or agui_internal.last_seen_at(stale) >= clock_timestamp() - agui_internal.lease() then
+    if not found or not agui_internal.is_stale(stale) or agui_internal.is_newly_promoted() then
         return null;
     end if;
-    return agui_internal.close_run(stale.thread_key, stale.run_no, format('no sign of life for %s', agui_internal.lease()));
+    return agui_internal.close_run(stale.thread_key, stale.run_no, format(
+        'no sign of life for %s', agui_internal.lease_of(stale.has_heartbeat, stale.seen_at, agui_internal.last_seen_at(stale))
+    ));
 end
 $$;
 
 comment on function agui_internal.reap_run(uuid, int) is
-    'Closes a run in progress that gave no sign of life within the lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
+    'Closes a run in progress that gave no sign of life within its lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
     'has ended, or its thread is just being written to.';
 
 revoke execute on function agui_internal.reap_run(uuid, int) from public;

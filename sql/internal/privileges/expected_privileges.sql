@@ -26,7 +26,7 @@ as $$
         ),
         (
             array[
-                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (stop_requested_at)',
+                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (has_heartbeat)', 'update (stop_requested_at)',
                 'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
             ],
             array['table agui.run'],
@@ -45,7 +45,13 @@ as $$
         -- Nothing changes a thread's row; locking it takes the right to.
         (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
 
-        (array['select'], array['table agui.stats', 'table agui.lag'], array['agui_reader', 'agui_writer', 'pg_monitor']),
+        (
+            array['select'],
+            array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
+            array['agui_reader', 'agui_writer', 'pg_monitor']
+        ),
+        (array['insert', 'update'], array['table agui_internal.uptime'], array['agui_writer']),
+        (array['update (value)'], array['table agui_internal.setting'], array['agui_maintainer']),
 
         -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
         (
@@ -85,9 +91,9 @@ as $$
         -- command line and agui.lag call.
         on case grantee.name
             when 'agui_reader' then routine.provolatile <> 'v'
-            when 'agui_writer' then routine.proname not in ('grant_access', 'record_objects', 'import_events')
-            when 'agui_maintainer' then routine.proname = 'import_events'
-            else routine.proname in ('installed', 'lease', 'repack_after')
+            when 'agui_writer' then routine.proname not in ('grant_access', 'define_settings', 'record_objects', 'import_events', 'set_setting')
+            when 'agui_maintainer' then routine.proname in ('import_events', 'set_setting')
+            else routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
         end
     where routine.prorettype <> 'trigger'::regtype
 $$;

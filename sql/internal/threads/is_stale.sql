@@ -3,7 +3,7 @@ returns boolean
 language sql
 stable
 parallel safe
-return run.status = 'running' and agui_internal.last_seen_at(run) < clock_timestamp() - agui_internal.lease();
+return run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp();
 
 comment on function agui_internal.is_stale(agui.run) is
     'Whether a run is in progress, but its writer gave no sign of life within the lease.';

@@ -1,0 +1,56 @@
+create or replace function agui.set_setting(name text, value text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    setting agui_internal.setting;
+    wanted  numeric;
+begin
+    select stored.* into setting
+    from agui_internal.setting as stored
+    where stored.name = set_setting.name;
+    if not found then
+        raise exception using
+            errcode = '22023',
+            message = format('there is no setting "%s"', name),
+            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+    end if;
+    begin
+        wanted := case
+            when set_setting.value is null then setting.default_value
+            when setting.unit = 'seconds' then extract(epoch from set_setting.value::interval)
+            when setting.unit = 'bytes' then pg_size_bytes(set_setting.value)
+            else set_setting.value::numeric
+        end;
+    exception
+        when data_exception then
+            raise exception using
+                errcode = '22023',
+                message = format('setting "%s": "%s" is not a value in %s', name, set_setting.value, setting.unit),
+                hint = case setting.unit
+                    when 'seconds' then 'Give an interval, as in "90 seconds" or "5 minutes".'
+                    when 'bytes' then 'Give a size, as in "16 MB".'
+                    else 'Give a number.'
+                end;
+    end;
+    if wanted not between setting.min_value and setting.max_value then
+        raise exception using
+            errcode = '22023',
+            message = format('setting "%s": %s is out of range: it takes %s to %s %s',
+                name, set_setting.value, setting.min_value, setting.max_value, setting.unit);
+    end if;
+    update agui_internal.setting as stored
+    set value = wanted
+    where stored.name = set_setting.name;
+end
+$$;
+
+comment on function agui.set_setting(text, text) is
+    'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
+    'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
+    'Takes the rights of agui_maintainer. '
+    'Errors: 22023 there is no such setting, or it does not take the value.';
+
+revoke execute on function agui.set_setting(text, text) from public;

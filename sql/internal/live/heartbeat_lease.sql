@@ -1,0 +1,15 @@
+create or replace function agui_internal.heartbeat_lease()
+returns interval
+language sql
+stable
+parallel safe
+return make_interval(secs => (
+    select min(setting.value)
+    from agui_internal.setting as setting
+    where setting.name in ('heartbeat_lease', 'lease')
+));
+
+comment on function agui_internal.heartbeat_lease() is
+    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
+
+revoke execute on function agui_internal.heartbeat_lease() from public;

@@ -1,0 +1,51 @@
+create or replace function agui_internal.note_uptime(is_writer boolean)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A recorder calls every second; cron, which calls agui.reap, every minute at best.
+    gap constant interval := case
+        when is_writer then agui_internal.heartbeat_lease() / 2
+        else greatest(agui_internal.lease() / 3, interval '90 seconds')
+    end;
+    due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
+    current_timeline constant text := agui_internal.timeline();
+    last   agui_internal.uptime;
+    moment timestamptz;
+begin
+    if pg_is_in_recovery() then
+        return;  -- what can be written to is another server
+    end if;
+    select * into last from agui_internal.uptime;
+    if not found then
+        insert into agui_internal.uptime (up_since, checked_at, timeline)
+        values ('-infinity', clock_timestamp(), current_timeline)
+        on conflict do nothing;
+        return;
+    end if;
+    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
+        return;
+    end if;
+    -- A row that is locked is being written by another one, who sees the same.
+    select * into last from agui_internal.uptime for no key update skip locked;
+    if not found then
+        return;
+    end if;
+    moment := clock_timestamp();
+    update agui_internal.uptime as uptime
+    set up_since = case
+            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            else last.up_since
+        end,
+        checked_at = moment,
+        timeline = current_timeline;
+end
+$$;
+
+comment on function agui_internal.note_uptime(boolean) is
+    'Notes that the server is reached, by a writer or by a job, and, where nobody has for a while or the server was promoted, that leases '
+    'count from now on. It writes one row, at most every 10 seconds.';
+
+revoke execute on function agui_internal.note_uptime(boolean) from public;

@@ -1,0 +1,18 @@
+create or replace function agui_internal.timeline()
+returns text
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return left(pg_walfile_name(pg_current_wal_lsn()), 8);
+exception
+    when others then
+        return null;  -- some managed services do not have these functions
+end
+$$;
+
+comment on function agui_internal.timeline() is
+    'The timeline of the write-ahead log, which the promotion of a standby changes; null: this server does not say.';
+
+revoke execute on function agui_internal.timeline() from public;

@@ -1,0 +1,41 @@
+create or replace function agui_internal.define_settings()
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
+    select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
+    from (values
+        (
+            'lease', 300, 'seconds', 0, 31536000,
+            'How long a run may be in progress without a sign of life before it counts as stale.'
+        ),
+        (
+            'heartbeat_lease', 30, 'seconds', 0, 31536000,
+            'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+        )
+    ) as known (name, default_value, unit, min_value, max_value, description)
+    -- A look first: where nothing changes, nothing is written.
+    left join agui_internal.setting as current using (name)
+    where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
+        is distinct from (known.unit, known.default_value, known.min_value, known.max_value, known.description)
+    on conflict (name) do update
+    set value = case
+            when stored.value = stored.default_value then excluded.default_value
+            else least(greatest(stored.value, excluded.min_value), excluded.max_value)
+        end,
+        unit = excluded.unit,
+        default_value = excluded.default_value,
+        min_value = excluded.min_value,
+        max_value = excluded.max_value,
+        description = excluded.description;
+end
+$$;
+
+comment on function agui_internal.define_settings() is
+    'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
+    'agui.grant_access() calls it, and so every migration does.';
+
+revoke execute on function agui_internal.define_settings() from public;
