@@ -96,6 +96,7 @@ create table agui.run (
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
 create index run_to_compact on agui.run (ended_at) where log_bytes is null and status <> 'running';
 create index run_to_repack on agui.run (ended_at) where repacked_at is null and status <> 'running';
+create index run_children on agui.run (thread_key, parent_no) where parent_no is not null;
 
 comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
 comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
@@ -120,6 +121,7 @@ comment on column agui.run.log_bytes is
 comment on column agui.run.repacked_at is 'When its batches were joined into larger ones; null: not yet.';
 comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
 comment on index agui.run_to_compact is 'The queue of compaction: ended runs that it has not processed yet, parents before children.';
+comment on index agui.run_children is 'The runs that go on from a run. Without it the foreign key to the parent makes agui.erase quadratic.';
 comment on index agui.run_to_repack is 'The queue of agui.repack: ended runs whose batches are as they were appended.';
 
 create table agui.batch (
@@ -289,6 +291,7 @@ create table agui.checkpoint (
 );
 
 create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
+create index checkpoint_children on agui.checkpoint (thread_key, parent_no) where parent_no is not null;
 
 alter table agui.checkpoint alter column document set storage main;
 
@@ -299,6 +302,7 @@ comment on column agui.checkpoint.checkpoint_id is 'The engine''s name for it, u
 comment on column agui.checkpoint.parent_no is 'The checkpoint that it goes on from, of the same namespace; null: a root.';
 comment on column agui.checkpoint.document is 'The checkpoint, byte for byte.';
 comment on column agui.checkpoint.saved_at is 'When it was saved.';
+comment on index agui.checkpoint_children is 'The checkpoints that go on from one. Without it the foreign key to the parent makes agui.erase quadratic.';
 comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
 
 create table agui.erasure (
@@ -360,12 +364,12 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
-index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object
+as 'select 1, ''f280ea7bdf52b300648c7ea4674b86b4553659b4be393e4b1a6f004950e949d5'', ''{
+index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
+index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
+routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -280,12 +280,12 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''2ec1b0935fcc57f86f0f1f1dfd42fea1a77aea304b505dd3e7669ac7d6241ac4'', ''{
-index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object
+as 'select 1, ''f280ea7bdf52b300648c7ea4674b86b4553659b4be393e4b1a6f004950e949d5'', ''{
+index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
+index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
+routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object
 }''::text[]';
 
 comment on function agui_internal.installed() is
