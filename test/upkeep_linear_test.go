@@ -3,11 +3,14 @@ package test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
 )
 
 // insertRuns makes a thread of so many runs of two events, each after the one before it.
@@ -120,5 +123,107 @@ func TestAThreadThatIsFullFailsItsOwnCallAlone(t *testing.T) {
 	}
 	if err := rows.Err(); err != nil || got != "1:022003 2:2 " {
 		t.Errorf("answers %q, error %v", got, err)
+	}
+}
+
+// Each run adds a message and keeps a snapshot that holds all messages before it, too.
+func fillSnapshots(t *testing.T, pool *pgxpool.Pool) func(thread string, size int) {
+	return func(thread string, size int) {
+		t.Helper()
+		mustExec(t, pool, `
+			select agui.append($1, 'r1', format(
+				'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m1"},{"type":"CUSTOM","value":"%s"},{"type":"RUN_FINISHED"}]',
+				repeat('dummy ', 200))::json)`, thread)
+		mustExec(t, pool, `
+			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+			select thread_key, no * 4 - 3, recorded_at, 4, no, replace(events::text, '"m1"', '"m' || no || '"')::json
+			from agui.batch, generate_series(2, $2::int) as no
+			where thread_key = agui.thread_key('', $1)`, thread, size)
+		mustExec(t, pool, `
+			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+			select thread_key, no, no - 1, 'r' || no, status, no * 4 - 3, no * 4, started_at, ended_at
+			from agui.run, generate_series(2, $2::int) as no
+			where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, size)
+		if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, pool, `analyze`)
+		snapshots := int64(0)
+		if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1)`, thread).
+			Scan(&snapshots); err != nil || snapshots < int64(size/4) {
+			t.Fatalf("thread %s has %d snapshots, error %v", thread, snapshots, err)
+		}
+	}
+}
+
+func TestVerifyInSQLReadsEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	isLinear(t, pool, fillSnapshots(t, pool), `select agui.verify('%s')`, 200)
+}
+
+// rowCounter counts the rows that the statements of a pool return.
+type rowCounter struct{ rows atomic.Int64 }
+
+func (c *rowCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (c *rowCounter) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	c.rows.Add(data.CommandTag.RowsAffected())
+}
+
+func TestVerifyReadsEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := &rowCounter{}
+	config.ConnConfig.Tracer = counter
+	counted, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Close()
+	rows := map[int]int64{}
+	for _, size := range []int{200, 400} {
+		thread := fmt.Sprint("thread-", size)
+		fillSnapshots(t, pool)(thread, size)
+		counter.rows.Store(0)
+		done, err := jobs.Verify(context.Background(), counted, jobs.VerifyOptions{Threads: []string{thread}})
+		if err != nil || done.Problems != 0 {
+			t.Fatalf("verify: %+v, error %v", done, err)
+		}
+		rows[size] = counter.rows.Load()
+	}
+	t.Logf("rows read: %v", rows)
+	if ratio := float64(rows[400]) / float64(rows[200]); ratio > 2.2 {
+		t.Errorf("twice the runs take %.1f times the rows", ratio)
+	}
+}
+
+// A thread that goes after verify has listed it is no damage.
+func TestVerifyOfAThreadThatIsBeingErased(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	for thread := range 20 {
+		insertRuns(t, pool, fmt.Sprint("t", thread), 2)
+	}
+	kept := ""
+	done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Report: func(thread jobs.VerifiedThread) {
+		for _, problem := range thread.Problems {
+			t.Errorf("thread %s: %s", thread.ThreadID, problem.Problem.Problem)
+		}
+		if kept == "" {
+			kept = thread.ThreadID
+			mustExec(t, pool, `select agui.erase(thread_id) from agui.thread where thread_id <> $1`, kept)
+		}
+	}})
+	if err != nil || done.Problems != 0 {
+		t.Errorf("verify: %+v, error %v", done, err)
 	}
 }

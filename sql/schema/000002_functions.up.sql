@@ -12448,6 +12448,112 @@ comment on function agui_internal.orphaned_keys(text) is
 
 revoke execute on function agui_internal.orphaned_keys(text) from public;
 
+-- sql/internal/verify/snapshot_difference.sql
+create or replace function agui_internal.snapshot_difference(thread_key uuid, run_no int, fold agui_internal.fold)
+returns text
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stored  agui.snapshot;
+    numbers int[];
+    is_same boolean;
+begin
+    select snapshot.* into stored
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = snapshot_difference.thread_key and snapshot.run_no = snapshot_difference.run_no;
+    numbers := agui_internal.snapshot_numbers(thread_key, run_no);
+
+    if cardinality(numbers) <> cardinality(fold.bodies) then
+        is_same := false;
+    elsif numbers = fold.message_nos then
+        is_same := true;
+    else
+        with place as materialized (
+            select pair.position, pair.number, pair.fold_number
+            from unnest(numbers, fold.message_nos) with ordinality as pair (number, fold_number, position)
+        ),
+        -- What is not known to be the same: its body is compared.
+        changed as materialized (
+            select place.position, place.number, place.fold_number
+            from place
+            where place.fold_number is distinct from place.number
+        ),
+        -- A message that stands at several places is one in both.
+        related as (
+            select
+                place.position,
+                min(place.position) over (partition by place.number) as first_stored,
+                case
+                    when place.fold_number is null then place.position
+                    else min(place.position) over (partition by place.fold_number)
+                end as first_folded
+            from place
+            where place.number in (select changed.number from changed)
+                or place.fold_number in (select changed.fold_number from changed)
+        )
+        select
+            not exists (
+                select
+                from changed
+                -- One look-up each: few have changed.
+                cross join lateral (
+                    select (
+                        select message.body::text
+                        from agui.message as message
+                        where message.thread_key = snapshot_difference.thread_key and message.message_no = changed.number
+                    )
+                ) as message (body)
+                where message.body is null
+                    or message.body <> fold.bodies[changed.position]
+                        and not agui_internal.json_equal(message.body, fold.bodies[changed.position])
+            )
+            and not exists (select from related where related.first_stored <> related.first_folded)
+        into is_same;
+    end if;
+    if is_same
+        and agui_internal.json_equal(stored.state::text, fold.state)
+        and agui_internal.json_equal(stored.interrupts::text, fold.interrupts)
+        and agui_internal.json_equal(coalesce(stored.lanes::text, '[]'), coalesce(fold.lanes, '[]'))
+    then
+        return null;
+    end if;
+    return agui_internal.fold_difference(agui_internal.load_snapshot(thread_key, run_no), fold);
+end
+$$;
+
+comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) is
+    'The first thing that the snapshot of a run does not have in common with a fold; null: they mean the same. Messages that have the same '
+    'number in both are not read: the fold has it from a snapshot that was compared before.';
+
+revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;
+
+-- sql/internal/verify/snapshot_numbers.sql
+create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return array(
+        select numbers.number
+        from agui.snapshot as snapshot
+        cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        cross join generate_series(lower(part.message_nos), upper(part.message_nos) - 1) as numbers (number)
+        where snapshot.thread_key = snapshot_numbers.thread_key and snapshot.run_no = snapshot_numbers.run_no
+        order by part.position, numbers.number
+    );
+end
+$$;
+
+comment on function agui_internal.snapshot_numbers(uuid, int) is 'The message versions of a snapshot, in order.';
+
+revoke execute on function agui_internal.snapshot_numbers(uuid, int) from public;
+
 -- sql/internal/verify/thread_keys.sql
 create or replace function agui_internal.thread_keys(thread_id text, scope text default '')
 returns setof uuid
@@ -12897,9 +13003,12 @@ declare
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
+    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    folded_no  int;
+    is_next    boolean;
 begin
-    -- Ancestors come first, so each snapshot is compared with a fold that starts from one already proven: in sum the whole log
-    -- is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
+    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -12911,7 +13020,8 @@ begin
         if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
             whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
         end if;
-        continue when run.through_seq is null;
+        is_next := run.parent_no = folded_no and whole[run.run_no] is not null and run.status <> 'running';
+        continue when run.through_seq is null and not coalesce(is_next, false);
 
         difference := null;
         if whole[run.run_no] is null then
@@ -12921,16 +13031,33 @@ begin
                 run.through_seq, run.first_seq, coalesce(run.last_seq::text, '(in progress)'));
         else
             begin
-                difference := 'the snapshot is not what the log says: ' || agui_internal.fold_difference(
-                    agui_internal.load_snapshot(thread_key, run.run_no),
-                    agui_internal.fold_run(
+                if is_next then
+                    fold := agui_internal.fold_runs(
+                        fold, thread_key, array[run.run_no], array[run.first_seq - 1], array[coalesce(run.through_seq, run.last_seq)]
+                    );
+                else
+                    fold := agui_internal.fold_run(
                         thread_key, run.run_no, run.through_seq,
                         agui_internal.fold_base(thread_key, run.run_no, run.through_seq, wrong || run.run_no)
-                    )
-                );
+                    );
+                end if;
+                folded_no := run.run_no;
+                if run.through_seq is not null then
+                    difference := 'the snapshot is not what the log says: '
+                        || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
+                    if difference is null then
+                        fold.message_nos := agui_internal.snapshot_numbers(thread_key, run.run_no);
+                    end if;
+                    if run.through_seq < whole[run.run_no] then
+                        folded_no := null;  -- the rest of the run is not part of it
+                    end if;
+                end if;
             exception
                 when others then
-                    difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    folded_no := null;
+                    if run.through_seq is not null then
+                        difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    end if;
             end;
         end if;
         if difference is not null then
@@ -12976,7 +13103,8 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            (thread.thread_key is null,
+            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
@@ -12988,7 +13116,7 @@ as $$
                         where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
                     ),
                 'the thread has no runs'),
-            (erasure.erased_at is not null,
+            (erasure.erased_at is not null and (thread.thread_key is not null or it.has <> ''),
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
     ) as problem (is_there, text)
     where problem.is_there
@@ -13068,7 +13196,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''430dad9ee2d5ff23fd47535c3929656aa95f820c8da1ff1aa9432474e548c2be'', ''{
+as 'select 2, ''1d7b2c185c616ba9bd2cace8dd1d399d3fd1a5712b99d9e13da8ec94b26ca72f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -13137,21 +13265,22 @@ routine agui_internal.scope_key, routine agui_internal.seq_at, routine agui_inte
 routine agui_internal.session_run_no, routine agui_internal.session_subject,
 routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
-routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
-type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
-type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
-type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
+routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
+routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread, type agui.activity,
+type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row, type agui.event_row,
+type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info,
+type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
 type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
 type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
 type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
