@@ -331,6 +331,29 @@ comment on column agui.erasure.events is 'Number of events that it had.';
 comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
 
+create table agui_internal.job_note (
+    job        text not null,
+    thread_key uuid not null,
+    run_no     int not null,
+    attempts   int not null,
+    code       text,
+    error      text,
+    next_at    timestamptz,
+    noted_at   timestamptz not null default clock_timestamp(),
+    primary key (job, thread_key, run_no)
+);
+
+comment on table agui_internal.job_note is
+    'What jobs are at, and what they failed at. A job commits a note before it begins a run, and deletes it in the transaction that does the '
+    'work. So what stays behind a job that is gone names the run that it was at. The view agui.quarantine shows the notes of failures.';
+comment on column agui_internal.job_note.job is 'compact, compact_running or repack: each job has notes of its own.';
+comment on column agui_internal.job_note.run_no is 'The run; 0: runs of the thread, no one in particular.';
+comment on column agui_internal.job_note.attempts is 'How often the job has begun it without an end, the one that may be in progress included.';
+comment on column agui_internal.job_note.code is 'SQLSTATE of the last attempt; null: none.';
+comment on column agui_internal.job_note.error is 'Why the last attempt failed; null: the job is at it, or was killed, out of memory or out of time.';
+comment on column agui_internal.job_note.next_at is 'When the job tries it next; null: at once, after all others.';
+comment on column agui_internal.job_note.noted_at is 'When the last attempt began or failed.';
+
 create table agui_internal.installed_object (
     object       text primary key,
     definition   text not null,
@@ -364,12 +387,12 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''f280ea7bdf52b300648c7ea4674b86b4553659b4be393e4b1a6f004950e949d5'', ''{
+as 'select 1, ''124bb3f07d419abe8606a19b08ce24458388e0ca01bdd14a27e8d8c9344fa1ec'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note
 }''::text[]';
 
 comment on function agui_internal.installed() is
