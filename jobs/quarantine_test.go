@@ -370,3 +370,30 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 		})
 	}
 }
+
+// What compaction of earlier versions did then can be put right.
+func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendRun(t, store, "t", "r1", "", message("m", 3)...)
+	mustCompact(t, pool, jobs.CompactOptions{})
+	if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended
+	for name, inSQL := range map[string]bool{"Go": false, "SQL": true} {
+		done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{InSQL: inSQL})
+		if err != nil || done.Problems != 1 {
+			t.Errorf("%s: %+v, error %v", name, done, err)
+		}
+	}
+	done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{Repair: true})
+	if err != nil || done.Problems != 0 || done.Repaired != 1 {
+		t.Errorf("repair: %+v, error %v", done, err)
+	}
+	if n := count(t, pool, `select n from agui.run`); n != 8 {
+		t.Errorf("the run has %d events, want 8", n)
+	}
+	checkSnapshots(t, pool, store)
+}
