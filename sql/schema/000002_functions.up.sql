@@ -711,7 +711,8 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
     'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -1205,7 +1206,8 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
     'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
     'log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1542,7 +1544,8 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
     'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -2136,7 +2139,8 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'Other runs in progress are named in running; what they have had is not in the history. '
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
     'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
-    'with it, UI017 the log ends before after_seq.';
+    'with it, UI017 the log ends before after_seq, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2532,7 +2536,8 @@ $$;
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
     'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
     'after the event at_seq of its lineage or at at_time, whichever is earlier. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -2575,7 +2580,8 @@ $$;
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
     'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
     'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -2615,7 +2621,8 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
     'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -2639,7 +2646,8 @@ $$;
 comment on function agui.state(text, text, bigint, timestamptz, text) is
     'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
     'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -3112,7 +3120,8 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
     'lineage''s events, as agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key, UI013 there is no such shape.';
+    'same key, UI013 there is no such shape, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3962,7 +3971,8 @@ comment on procedure agui.compact_running(int, interval) is
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
+    'Errors: UI022 a run in quarantine.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -13804,7 +13814,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''ac54896e9f908de8ee214724f0c3a867aa72dab9d0cc8313f8b8a0740ff87157'', ''{
+as 'select 2, ''e6b7059828cb733026d90b672ecabdd5a04aa34412bd66e097175e82ec70c9f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -88,6 +88,7 @@ comment on procedure agui.compact_running(int, interval) is
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
+    'Errors: UI022 a run in quarantine.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
