@@ -540,7 +540,6 @@ where run.thread_key = $1::uuid
     and run.status <> 'running'
     and run.ended_at <= coalesce($2::timestamptz, 'infinity')
     and ($3::int = 0 or run.run_no = $3::int)
-    and ($3::int > 0 or run.run_no <> all ((select agui_internal.runs_in_quarantine($1::uuid, true))::int[]))
 order by run.run_no
 limit $4::int
 `
@@ -560,7 +559,7 @@ type RunsToCompactRow struct {
 	InputBytes int64
 }
 
-// The runs of a thread that are due (run_no 0: all that do not wait), or that one.
+// The runs of a thread that are due (run_no 0: all), or that one.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
 	rows, err := q.db.Query(ctx, RunsToCompact,
 		arg.ThreadKey,

@@ -216,32 +216,36 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		err := guarded(func() error {
 			queries := db.New(tx)
-			if err := queries.BeginStep(ctx); err != nil {
+			var begin pgx.Batch
+			begin.Queue(db.BeginStep)
+			begin.Queue(db.LockThread, at.key).Exec(func(locked pgconn.CommandTag) error {
+				isHeld = locked.RowsAffected() == 0
+				return nil
+			})
+			if err := tx.SendBatch(ctx, &begin).Close(); err != nil {
 				return err
 			}
-			if _, err := queries.LockThread(ctx, at.key); errors.Is(err, pgx.ErrNoRows) {
-				isHeld = true
+			if isHeld {
 				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
-			} else if err != nil {
-				return err
 			}
 			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, folds: map[int32]*runFold{}}
 			var err error
 			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
 				return err
 			}
-			if err := queries.FillTitle(ctx, at.key); err != nil { // last: appends wait for what it locks
-				return err
-			}
-			if err := queries.NoteSuccess(ctx, db.NoteSuccessParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo}); err != nil {
-				return err
-			}
+			// The title at last: appends wait for what it locks.
+			var end pgx.Batch
+			end.Queue(db.FillTitle, at.key)
+			end.Queue(db.NoteSuccess, compactJobName, at.key, at.runNo)
 			near := pgtype.UUID{}
 			if at.runNo > 0 {
 				near = at.key
 			}
-			next, err = j.choose(ctx, queries, near, at.place)
-			return err
+			end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, j.passedOver()).Query(func(rows pgx.Rows) (err error) {
+				next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
+				return err
+			})
+			return tx.SendBatch(ctx, &end).Close()
 		})
 		isLost = tx.Conn().IsClosed()
 		return err
@@ -284,14 +288,16 @@ func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost 
 	return j.chooseAlone(ctx, at.key, at.place)
 }
 
-// chooseAlone chooses a target in a transaction of its own.
+// chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
 func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (next *target, err error) {
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)
 		if err := queries.BeginStep(ctx); err != nil {
 			return err
 		}
-		next, err = j.choose(ctx, queries, near, from)
+		next, err = targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
+			Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver(),
+		}))
 		return err
 	})
 	if err != nil {
@@ -300,9 +306,8 @@ func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *ti
 	return next, err
 }
 
-// choose returns what to compact next, with a note of it in the transaction of queries; nil when there is nothing. The thread near comes first.
-func (j *compactJob) choose(ctx context.Context, queries *db.Queries, near pgtype.UUID, from *time.Time) (*target, error) {
-	row, err := queries.ChooseToCompact(ctx, db.ChooseToCompactParams{Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver()})
+// targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
+func targetOf(row db.ChooseToCompactRow, err error) (*target, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

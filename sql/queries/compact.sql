@@ -41,7 +41,7 @@ select count(*) from agui.quarantine where quarantine.job = @job::text;
 select agui.retry(@job::text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread that are due (run_no 0: all that do not wait), or that one.
+-- The runs of a thread that are due (run_no 0: all), or that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
@@ -51,7 +51,6 @@ where run.thread_key = @thread_key::uuid
     and run.status <> 'running'
     and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
     and (@run_no::int = 0 or run.run_no = @run_no::int)
-    and (@run_no::int > 0 or run.run_no <> all ((select agui_internal.runs_in_quarantine(@thread_key::uuid, true))::int[]))
 order by run.run_no
 limit @max_runs::int;
 

@@ -10674,12 +10674,9 @@ begin
         for no key update of thread skip locked;
         exit when not found;
         -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
-        run_no := agui_internal.next_to_compact(thread_key, due_by);
+        run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
         passed_over := passed_over || thread_key;
     end loop;
-    if run_no is not null and near is distinct from thread_key and whole_threads then
-        run_no := 0;
-    end if;
     if run_no is null and from_at = '-infinity' then
         -- Last, what was begun before and has not ended: fewest attempts first.
         select noted.thread_key, noted.next_no, from_at
@@ -13814,7 +13811,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''e6b7059828cb733026d90b672ecabdd5a04aa34412bd66e097175e82ec70c9f8'', ''{
+as 'select 2, ''0de90cc5724ff2a6c9ab54c6e4177c4b90f64932f9c09439396537701529a0c3'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

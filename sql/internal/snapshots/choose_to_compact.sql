@@ -43,12 +43,9 @@ begin
         for no key update of thread skip locked;
         exit when not found;
         -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
-        run_no := agui_internal.next_to_compact(thread_key, due_by);
+        run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
         passed_over := passed_over || thread_key;
     end loop;
-    if run_no is not null and near is distinct from thread_key and whole_threads then
-        run_no := 0;
-    end if;
     if run_no is null and from_at = '-infinity' then
         -- Last, what was begun before and has not ended: fewest attempts first.
         select noted.thread_key, noted.next_no, from_at
