@@ -32,6 +32,7 @@ var (
 	ErrStaleVersion      = errors.New("session state was saved by another writer meanwhile")
 	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
 	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
+	ErrQuarantined       = errors.New("run in quarantine")
 	ErrInvalidArgument   = errors.New("invalid argument")
 )
 
@@ -56,6 +57,7 @@ var errorOfState = map[string]error{
 	"UI018": ErrStaleVersion,
 	"UI019": ErrUnknownCheckpoint,
 	"UI021": ErrOtherThread,
+	"UI022": ErrQuarantined,
 	"22023": ErrInvalidArgument,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.

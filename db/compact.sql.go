@@ -86,38 +86,46 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 	return items, nil
 }
 
-const ClaimThread = `-- name: ClaimThread :one
-select run.thread_key, run.ended_at::timestamptz as ended_at
-from agui.run as run
-join agui.thread as thread on thread.thread_key = run.thread_key
-where run.log_bytes is null
-    and run.status <> 'running'
-    and run.ended_at >= coalesce($1::timestamptz, '-infinity')
-    and run.ended_at <= coalesce($2::timestamptz, 'infinity')
-    and run.thread_key <> all ($3::uuid[])
-order by run.ended_at
-limit 1
-for no key update of thread skip locked
+const BeginStep = `-- name: BeginStep :exec
+select agui_internal.begin_step()
 `
 
-type ClaimThreadParams struct {
-	FromAt *time.Time
-	DueBy  *time.Time
-	Failed []pgtype.UUID
+func (q *Queries) BeginStep(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, BeginStep)
+	return err
 }
 
-type ClaimThreadRow struct {
+const ChooseToCompact = `-- name: ChooseToCompact :one
+select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
+from agui_internal.choose_to_compact(
+    $1::uuid, coalesce($2::timestamptz, '-infinity'), coalesce($3::timestamptz, 'infinity'), $4::uuid[], true
+) as next
+where (next).run_no is not null
+`
+
+type ChooseToCompactParams struct {
+	Near       pgtype.UUID
+	FromAt     *time.Time
+	DueBy      *time.Time
+	PassedOver []pgtype.UUID
+}
+
+type ChooseToCompactRow struct {
 	ThreadKey pgtype.UUID
-	EndedAt   time.Time
+	RunNo     int32
+	Place     time.Time
 }
 
-// Claims the thread with the oldest run to compact. Threads that another compactor holds, or that failed before, are passed over.
-// One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better. Whoever begins where the
-// last claim was (from_at) does not go through the index entries of all runs done since then, which only vacuum removes.
-func (q *Queries) ClaimThread(ctx context.Context, arg ClaimThreadParams) (ClaimThreadRow, error) {
-	row := q.db.QueryRow(ctx, ClaimThread, arg.FromAt, arg.DueBy, arg.Failed)
-	var i ClaimThreadRow
-	err := row.Scan(&i.ThreadKey, &i.EndedAt)
+// No row: there is none. run_no is 0 for all runs of a thread. place is of the year 1 for what does not come from the queue.
+func (q *Queries) ChooseToCompact(ctx context.Context, arg ChooseToCompactParams) (ChooseToCompactRow, error) {
+	row := q.db.QueryRow(ctx, ChooseToCompact,
+		arg.Near,
+		arg.FromAt,
+		arg.DueBy,
+		arg.PassedOver,
+	)
+	var i ChooseToCompactRow
+	err := row.Scan(&i.ThreadKey, &i.RunNo, &i.Place)
 	return i, err
 }
 
@@ -374,6 +382,18 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 	return items, nil
 }
 
+const LockThread = `-- name: LockThread :one
+select true::boolean as is_locked from agui.thread where thread.thread_key = $1::uuid for no key update skip locked
+`
+
+// No row: another transaction holds it, or it is gone.
+func (q *Queries) LockThread(ctx context.Context, threadKey pgtype.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, LockThread, threadKey)
+	var is_locked bool
+	err := row.Scan(&is_locked)
+	return is_locked, err
+}
+
 const LogBytesSince = `-- name: LogBytesSince :one
 select agui_internal.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
 `
@@ -422,6 +442,61 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 	return err
 }
 
+const NoteAttempt = `-- name: NoteAttempt :exec
+select agui_internal.note_attempt($1::text, $2::uuid, $3::int)
+`
+
+type NoteAttemptParams struct {
+	Job       string
+	ThreadKey pgtype.UUID
+	RunNo     int32
+}
+
+func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error {
+	_, err := q.db.Exec(ctx, NoteAttempt, arg.Job, arg.ThreadKey, arg.RunNo)
+	return err
+}
+
+const NoteFailure = `-- name: NoteFailure :one
+select agui_internal.note_failure($1::text, $2::uuid, $3::int, $4::text, $5::text)::boolean as is_counted
+`
+
+type NoteFailureParams struct {
+	Job       string
+	ThreadKey pgtype.UUID
+	RunNo     int32
+	Code      *string
+	Error     string
+}
+
+func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool, error) {
+	row := q.db.QueryRow(ctx, NoteFailure,
+		arg.Job,
+		arg.ThreadKey,
+		arg.RunNo,
+		arg.Code,
+		arg.Error,
+	)
+	var is_counted bool
+	err := row.Scan(&is_counted)
+	return is_counted, err
+}
+
+const NoteSuccess = `-- name: NoteSuccess :exec
+select agui_internal.note_success($1::text, $2::uuid, $3::int)
+`
+
+type NoteSuccessParams struct {
+	Job       string
+	ThreadKey pgtype.UUID
+	RunNo     int32
+}
+
+func (q *Queries) NoteSuccess(ctx context.Context, arg NoteSuccessParams) error {
+	_, err := q.db.Exec(ctx, NoteSuccess, arg.Job, arg.ThreadKey, arg.RunNo)
+	return err
+}
+
 const PreviousTip = `-- name: PreviousTip :one
 select coalesce(agui_internal.previous_tip($1::uuid), 0)::int as run_no
 `
@@ -433,6 +508,28 @@ func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32
 	return run_no, err
 }
 
+const Quarantined = `-- name: Quarantined :one
+select count(*) from agui.quarantine where quarantine.job = $1::text
+`
+
+func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
+	row := q.db.QueryRow(ctx, Quarantined, job)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const Retry = `-- name: Retry :one
+select agui.retry($1::text)::bigint as runs
+`
+
+func (q *Queries) Retry(ctx context.Context, job string) (int64, error) {
+	row := q.db.QueryRow(ctx, Retry, job)
+	var runs int64
+	err := row.Scan(&runs)
+	return runs, err
+}
+
 const RunsToCompact = `-- name: RunsToCompact :many
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
@@ -442,13 +539,15 @@ where run.thread_key = $1::uuid
     and run.log_bytes is null
     and run.status <> 'running'
     and run.ended_at <= coalesce($2::timestamptz, 'infinity')
+    and ($3::int = 0 or run.run_no = $3::int)
 order by run.run_no
-limit $3::int
+limit $4::int
 `
 
 type RunsToCompactParams struct {
 	ThreadKey pgtype.UUID
 	DueBy     *time.Time
+	RunNo     int32
 	MaxRuns   int32
 }
 
@@ -460,8 +559,14 @@ type RunsToCompactRow struct {
 	InputBytes int64
 }
 
+// The runs of a thread that are due (run_no 0: all), or that one.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
-	rows, err := q.db.Query(ctx, RunsToCompact, arg.ThreadKey, arg.DueBy, arg.MaxRuns)
+	rows, err := q.db.Query(ctx, RunsToCompact,
+		arg.ThreadKey,
+		arg.DueBy,
+		arg.RunNo,
+		arg.MaxRuns,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -555,6 +660,21 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 		return nil, err
 	}
 	return items, nil
+}
+
+const TakeBackAttempt = `-- name: TakeBackAttempt :exec
+select agui_internal.take_back_attempt($1::text, $2::uuid, $3::int)
+`
+
+type TakeBackAttemptParams struct {
+	Job       string
+	ThreadKey pgtype.UUID
+	RunNo     int32
+}
+
+func (q *Queries) TakeBackAttempt(ctx context.Context, arg TakeBackAttemptParams) error {
+	_, err := q.db.Exec(ctx, TakeBackAttempt, arg.Job, arg.ThreadKey, arg.RunNo)
+	return err
 }
 
 const TimeAgo = `-- name: TimeAgo :one

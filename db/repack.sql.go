@@ -25,13 +25,14 @@ func (q *Queries) MayRepack(ctx context.Context) (bool, error) {
 
 const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
-from agui_internal.next_to_repack($1::uuid, $2::interval) as due
+from agui_internal.next_to_repack($1::uuid, $2::interval, $3::uuid[]) as due
 where (due).thread_key is not null
 `
 
 type NextToRepackParams struct {
-	Near      pgtype.UUID
-	OlderThan *time.Duration
+	Near       pgtype.UUID
+	OlderThan  *time.Duration
+	PassedOver []pgtype.UUID
 }
 
 type NextToRepackRow struct {
@@ -41,14 +42,14 @@ type NextToRepackRow struct {
 
 // No row: there is none.
 func (q *Queries) NextToRepack(ctx context.Context, arg NextToRepackParams) (NextToRepackRow, error) {
-	row := q.db.QueryRow(ctx, NextToRepack, arg.Near, arg.OlderThan)
+	row := q.db.QueryRow(ctx, NextToRepack, arg.Near, arg.OlderThan, arg.PassedOver)
 	var i NextToRepackRow
 	err := row.Scan(&i.ThreadKey, &i.RunNo)
 	return i, err
 }
 
 const RepackRun = `-- name: RepackRun :one
-select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined
+select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined, (piece).is_busy::boolean as is_busy
 from agui_internal.repack_run($1::uuid, $2::int, $3::bigint) as piece
 `
 
@@ -61,12 +62,13 @@ type RepackRunParams struct {
 type RepackRunRow struct {
 	NextSeq int64
 	Joined  int32
+	IsBusy  bool
 }
 
 func (q *Queries) RepackRun(ctx context.Context, arg RepackRunParams) (RepackRunRow, error) {
 	row := q.db.QueryRow(ctx, RepackRun, arg.ThreadKey, arg.RunNo, arg.AfterSeq)
 	var i RepackRunRow
-	err := row.Scan(&i.NextSeq, &i.Joined)
+	err := row.Scan(&i.NextSeq, &i.Joined, &i.IsBusy)
 	return i, err
 }
 

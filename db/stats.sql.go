@@ -13,7 +13,8 @@ const Lag = `-- name: Lag :one
 select
     runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::float8 as compaction_lag,
     runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::float8 as repack_lag,
-    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::float8 as oldest_sign_of_life
+    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::float8 as oldest_sign_of_life,
+    quarantined_runs::bigint
 from agui.lag
 `
 
@@ -25,6 +26,7 @@ type LagRow struct {
 	RunningRuns      int64
 	StaleRuns        int64
 	OldestSignOfLife float64
+	QuarantinedRuns  int64
 }
 
 // Ages in seconds; 0 where there is none.
@@ -39,6 +41,7 @@ func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
 		&i.RunningRuns,
 		&i.StaleRuns,
 		&i.OldestSignOfLife,
+		&i.QuarantinedRuns,
 	)
 	return i, err
 }

@@ -13,6 +13,43 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const MessageBodies = `-- name: MessageBodies :many
+select message.message_no, message.body
+from unnest($1::int[]) as asked (message_no)
+join agui.message
+    on message.thread_key = $2::uuid and message.message_no = asked.message_no
+`
+
+type MessageBodiesParams struct {
+	MessageNos []int32
+	ThreadKey  pgtype.UUID
+}
+
+type MessageBodiesRow struct {
+	MessageNo int32
+	Body      rawjson.Text
+}
+
+func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([]MessageBodiesRow, error) {
+	rows, err := q.db.Query(ctx, MessageBodies, arg.MessageNos, arg.ThreadKey)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MessageBodiesRow
+	for rows.Next() {
+		var i MessageBodiesRow
+		if err := rows.Scan(&i.MessageNo, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const OrphanedKeys = `-- name: OrphanedKeys :many
 select key::uuid as thread_key from agui_internal.orphaned_keys($1::text) as key
 `
@@ -141,49 +178,48 @@ func (q *Queries) RunsToVerify(ctx context.Context, threadKey pgtype.UUID) ([]Ru
 	return items, nil
 }
 
-const StoredMessages = `-- name: StoredMessages :many
+const SnapshotToVerify = `-- name: SnapshotToVerify :one
 select
-    message.message_no,
-    (case when not message.message_no = any ($1::int[]) then message.body end)::json as body
+    array(
+        select coalesce(lower(part.message_nos), 0)
+        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        order by part.position
+    )::int[] as lows,
+    array(
+        select coalesce(upper(part.message_nos), 0)
+        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        order by part.position
+    )::int[] as highs,
+    snapshot.state, snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-join agui.message
-    on message.thread_key = snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-where snapshot.thread_key = $2::uuid and snapshot.run_no = $3::int
-order by part.position, message.message_no
+where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
 `
 
-type StoredMessagesParams struct {
-	Known     []int32
+type SnapshotToVerifyParams struct {
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
 
-type StoredMessagesRow struct {
-	MessageNo int32
-	Body      rawjson.Text
+type SnapshotToVerifyRow struct {
+	Lows       []int32
+	Highs      []int32
+	State      rawjson.Text
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
 }
 
-// The messages of a snapshot in order, without the bodies of versions that are known.
-func (q *Queries) StoredMessages(ctx context.Context, arg StoredMessagesParams) ([]StoredMessagesRow, error) {
-	rows, err := q.db.Query(ctx, StoredMessages, arg.Known, arg.ThreadKey, arg.RunNo)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StoredMessagesRow
-	for rows.Next() {
-		var i StoredMessagesRow
-		if err := rows.Scan(&i.MessageNo, &i.Body); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot.
+func (q *Queries) SnapshotToVerify(ctx context.Context, arg SnapshotToVerifyParams) (SnapshotToVerifyRow, error) {
+	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.ThreadKey, arg.RunNo)
+	var i SnapshotToVerifyRow
+	err := row.Scan(
+		&i.Lows,
+		&i.Highs,
+		&i.State,
+		&i.Interrupts,
+		&i.Lanes,
+	)
+	return i, err
 }
 
 const ThreadKeys = `-- name: ThreadKeys :many

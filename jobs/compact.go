@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,8 @@ type CompactOptions struct {
 	MaxTime time.Duration
 	// OlderThan leaves runs alone that ended less than so long ago.
 	OlderThan time.Duration
+	// Retry lets the job try the runs in quarantine at once.
+	Retry bool
 	// RunningEvery, when not 0, gives runs in progress a snapshot too, and a new one after so many more events, so that a reload
 	// in the middle of a long run stays quick.
 	RunningEvery int
@@ -51,6 +54,10 @@ type Compacted struct {
 	// Waiting is how many runs waited for compaction when the job began, Left how many when it ended.
 	Waiting int64 `json:"waiting"`
 	Left    int64 `json:"left"`
+	// Quarantined is how many runs compaction has failed at and tries later (agui.quarantine). Those that go on from them wait, too.
+	Quarantined int64 `json:"quarantined,omitempty"`
+	// Busy is how many threads were left for later because other transactions held them.
+	Busy int `json:"busy,omitempty"`
 	// Stopped says what ended the job with work left; empty when it did all there was to do.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
@@ -61,14 +68,17 @@ type Compacted struct {
 func (c Compacted) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int("threads", c.Threads), slog.Int("runs", c.Runs), slog.Int64("events", c.Events), slog.Int64("logBytes", c.LogBytes),
-		slog.Int("snapshots", c.Snapshots), slog.Int("dropped", c.Dropped), slog.Int64("left", c.Left), slog.String("stopped", string(c.Stopped)),
+		slog.Int("snapshots", c.Snapshots), slog.Int("dropped", c.Dropped), slog.Int64("left", c.Left), slog.Int64("quarantined", c.Quarantined),
+		slog.Int("busy", c.Busy), slog.String("stopped", string(c.Stopped)),
 	)
 }
 
 // Compact folds every ended run that has not been processed, parents before children and the oldest first, and keeps the snapshots
 // that the rule of agui_internal.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
 //
-// A thread that fails does not hold up the others; the errors are returned together in the end. What was committed stays.
+// A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), where it is tried less and less often, and the error in
+// the end is a *RunsLeftError. A process that is killed leaves a note of the thread that it was at: the next one does that last, and run by run.
+// What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
 	job := compactJob{pool: pool, options: options, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.remaining.Store(int64(options.MaxRuns))
@@ -82,6 +92,11 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 			return Compacted{}, err
 		}
 		job.dueBy = &dueBy
+	}
+	if options.Retry {
+		if _, err := queries.Retry(ctx, compactJobName); err != nil {
+			return Compacted{}, err
+		}
 	}
 	var err error
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
@@ -100,12 +115,19 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	if err == nil {
 		job.done.Left, err = queries.CountRunsToCompact(ctx, job.dueBy)
 	}
+	if err == nil {
+		job.done.Quarantined, err = queries.Quarantined(ctx, compactJobName)
+	}
 	if job.done.Left == 0 {
 		job.done.Stopped = ""
 	}
+	job.done.Busy = len(job.busy)
 	job.done.Duration = time.Since(job.limits.begin)
-	return job.done, errors.Join(err, errors.Join(job.failures...))
+	return job.done, withRunsLeft(err, job.failures)
 }
+
+// compactJobName names the job in its notes.
+const compactJobName = "compact"
 
 type compactJob struct {
 	pool      *pgxpool.Pool
@@ -116,16 +138,32 @@ type compactJob struct {
 
 	mutex    sync.Mutex
 	done     Compacted
-	failed   []pgtype.UUID // threads not to be claimed again
 	failures []error
+	// busy are threads that other transactions hold: left until all others are done, and then tried once more.
+	busy        []pgtype.UUID
+	hasComeBack bool
+	lost        []pgtype.UUID // threads at which a connection was lost: not to be tried by this call any more
+}
+
+// target is what a worker is to do next. A note of it is committed.
+type target struct {
+	key   pgtype.UUID
+	runNo int32      // 0: all runs of the thread
+	place *time.Time // in the queue; nil: at its beginning
 }
 
 // runsPerTransaction bounds how long a transaction holds a thread. The next one goes on from the snapshots kept so far.
 const runsPerTransaction = 1000
 
 // work compacts one thread after another until there is none to claim, or the job is to stop.
-func (j *compactJob) work(ctx context.Context) error {
+func (j *compactJob) work(ctx context.Context) (err error) {
 	var from *time.Time // where the last claim was
+	var next *target
+	defer func() {
+		if next != nil {
+			err = errors.Join(err, j.takeBack(ctx, *next)) // it was not begun
+		}
+	}()
 	for {
 		if reason := j.limits.reached(ctx, 0); reason != "" {
 			j.stop(reason)
@@ -136,15 +174,26 @@ func (j *compactJob) work(ctx context.Context) error {
 			j.stop(StoppedAtLimit)
 			return nil
 		}
-		claimedAt, result, err := j.compactNext(ctx, from, int32(budget))
+		if next == nil {
+			if next, err = j.chooseAlone(ctx, pgtype.UUID{}, from); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			j.remaining.Add(budget)
+			if from == nil && !j.comesBack() {
+				return nil
+			}
+			from = nil // once more from the beginning, for what was held before may be free now
+			continue
+		}
+		from = next.place
+		result, following, err := j.compactNext(ctx, *next, int32(budget))
+		next = following
 		j.remaining.Add(budget - int64(result.Runs))
 		if err != nil {
 			return err
 		}
-		if claimedAt == nil && from == nil {
-			return nil
-		}
-		from = claimedAt // none: once more from the beginning, for what was held before may be free now
 		j.report(result)
 	}
 }
@@ -161,39 +210,122 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 	return db.New(j.pool).CompactRunning(ctx, settings)
 }
 
-// compactNext claims a thread, from a place in the queue on, and compacts up to maxRuns of its runs. claimedAt is the place of the thread;
-// nil when there was none to claim.
-func (j *compactJob) compactNext(ctx context.Context, from *time.Time, maxRuns int32) (claimedAt *time.Time, result Compacted, err error) {
-	var claim db.ClaimThreadRow
+// compactNext compacts the run, or up to maxRuns runs of the thread, of a target, and chooses the next target in the same transaction.
+func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) (result Compacted, next *target, err error) {
+	isHeld, isLost := false, false
+	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
+		err := guarded(func() error {
+			queries := db.New(tx)
+			var begin pgx.Batch
+			begin.Queue(db.BeginStep)
+			begin.Queue(db.LockThread, at.key).Exec(func(locked pgconn.CommandTag) error {
+				isHeld = locked.RowsAffected() == 0
+				return nil
+			})
+			if err := tx.SendBatch(ctx, &begin).Close(); err != nil {
+				return err
+			}
+			if isHeld {
+				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
+			}
+			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, folds: map[int32]*runFold{}}
+			var err error
+			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
+				return err
+			}
+			// The title at last: appends wait for what it locks.
+			var end pgx.Batch
+			end.Queue(db.FillTitle, at.key)
+			end.Queue(db.NoteSuccess, compactJobName, at.key, at.runNo)
+			near := pgtype.UUID{}
+			if at.runNo > 0 {
+				near = at.key
+			}
+			end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, j.passedOver()).Query(func(rows pgx.Rows) (err error) {
+				next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
+				return err
+			})
+			return tx.SendBatch(ctx, &end).Close()
+		})
+		isLost = tx.Conn().IsClosed()
+		return err
+	})
+	switch {
+	case err == nil && isHeld:
+		j.setBusy(at.key)
+		return Compacted{}, nil, nil
+	case err == nil:
+		return result, next, nil
+	case ctx.Err() != nil || isForbidden(err):
+		return Compacted{}, nil, errors.Join(err, j.takeBack(ctx, at))
+	}
+	next, err = j.failed(ctx, at, err, isLost)
+	return Compacted{}, next, err
+}
+
+// failed notes that a target failed, and returns what to do next: the runs of the thread one by one.
+func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost bool) (*target, error) {
+	if server := (*pgconn.PgError)(nil); isLost && !errors.As(cause, &server) {
+		// The server may have died of it: the note stays as if this process had been killed.
+		j.setFailed(at, cause)
+		j.setLost(at.key)
+		return nil, nil
+	}
+	isCounted, err := noteFailure(ctx, db.New(j.pool), compactJobName, at.key, at.runNo, cause)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	if !isCounted {
+		j.setBusy(at.key)
+		if !isLockTimeout(cause) {
+			j.setFailed(at, cause)
+		}
+		return nil, nil
+	}
+	if at.runNo > 0 {
+		j.setFailed(at, cause)
+	}
+	return j.chooseAlone(ctx, at.key, at.place)
+}
+
+// chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
+func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (next *target, err error) {
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)
-		// A commit need not wait for the disk: what a crash of the server takes back is made again from the log.
-		if _, err := tx.Exec(ctx, "set local synchronous_commit = off"); err != nil {
+		if err := queries.BeginStep(ctx); err != nil {
 			return err
 		}
-		var err error
-		claim, err = queries.ClaimThread(ctx, db.ClaimThreadParams{FromAt: from, DueBy: j.dueBy, Failed: j.failedThreads()})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		claimedAt = &claim.EndedAt
-		thread := threadCompaction{tx: tx, queries: queries, key: claim.ThreadKey, dueBy: j.dueBy, folds: map[int32]*runFold{}}
-		if result, err = thread.compact(ctx, maxRuns); err != nil {
-			return err
-		}
-		return queries.FillTitle(ctx, claim.ThreadKey) // last: appends wait for what it locks
+		next, err = targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
+			Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver(),
+		}))
+		return err
 	})
-	if err != nil && claimedAt != nil && ctx.Err() == nil {
-		j.setFailed(claim.ThreadKey, err)
-		return claimedAt, Compacted{}, nil
+	if err != nil {
+		next = nil
+	}
+	return next, err
+}
+
+// targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
+func targetOf(row db.ChooseToCompactRow, err error) (*target, error) {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
 	}
 	if err != nil {
-		return claimedAt, Compacted{}, err
+		return nil, err
 	}
-	return claimedAt, result, nil
+	next := &target{key: row.ThreadKey, runNo: row.RunNo}
+	if row.Place.Year() > 1 {
+		next.place = &row.Place
+	}
+	return next, nil
+}
+
+// takeBack deletes the note of a target that was not begun, or not to its end for no fault of its own.
+func (j *compactJob) takeBack(ctx context.Context, at target) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return db.New(j.pool).TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 }
 
 func (j *compactJob) report(result Compacted) {
@@ -218,17 +350,44 @@ func (j *compactJob) stop(reason StopReason) {
 	j.done.Stopped = reason
 }
 
-func (j *compactJob) failedThreads() []pgtype.UUID {
+// passedOver are the threads that are not to be chosen now.
+func (j *compactJob) passedOver() []pgtype.UUID {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	return append([]pgtype.UUID{}, j.failed...)
+	return append(append([]pgtype.UUID{}, j.busy...), j.lost...)
 }
 
-func (j *compactJob) setFailed(key pgtype.UUID, err error) {
+func (j *compactJob) setBusy(key pgtype.UUID) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	j.failed = append(j.failed, key)
-	j.failures = append(j.failures, fmt.Errorf("compact the thread with key %s: %w", key, err))
+	j.busy = append(j.busy, key)
+}
+
+func (j *compactJob) setLost(key pgtype.UUID) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.lost = append(j.lost, key)
+}
+
+// comesBack reports whether the threads that were left are to be tried now, which happens once.
+func (j *compactJob) comesBack() bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if j.hasComeBack || len(j.busy) == 0 {
+		return false
+	}
+	j.hasComeBack, j.busy = true, nil
+	return true
+}
+
+func (j *compactJob) setFailed(at target, err error) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	what := fmt.Sprintf("run number %d of the thread with key %s", at.runNo, at.key)
+	if at.runNo == 0 {
+		what = fmt.Sprintf("the thread with key %s", at.key)
+	}
+	j.failures = append(j.failures, fmt.Errorf("compact %s: %w", what, err))
 }
 
 // takeBudget takes up to most from what remains and returns how much it took.

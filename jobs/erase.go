@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -47,6 +48,8 @@ type Erased struct {
 	Events  int64 `json:"events"`
 	// DryRun reports that nothing was removed.
 	DryRun bool `json:"dryRun"`
+	// Busy is how many threads were left because other transactions held them.
+	Busy int `json:"busy,omitempty"`
 	// Stopped says what ended the job with work left; empty when it did all there was to do.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
@@ -59,7 +62,8 @@ func (e Erased) LogValue() slog.Value {
 }
 
 // Erase removes the threads that have had no news for a time, for good, a transaction each: a thread is there as a whole or not at all.
-// What stays of each is a row in agui.erasure. It takes the rights of agui_maintainer. See also pgagui.Store.Erase, for a single thread.
+// A thread that another transaction holds is left until all others are gone, then tried once more; one that fails does not hold up the others, and
+// the error in the end is a *RunsLeftError. What stays of each is a row in agui.erasure. It takes the rights of agui_maintainer. See also pgagui.Store.Erase, for a single thread.
 func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done Erased, err error) {
 	begin := time.Now()
 	done.DryRun = options.DryRun
@@ -78,28 +82,33 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 	if options.AllScopes {
 		scope = nil
 	}
-	var after pgtype.UUID
-	for {
-		threads, err := queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
-			OlderThan: options.OlderThan, Scope: scope, After: after, Page: page,
-		})
-		if err != nil {
-			return done, err
-		}
+	var busy []db.ThreadsWithoutNewsRow
+	var failures []error
+	// eraseEach erases threads until the job is to stop. What others hold is added to busy.
+	eraseEach := func(threads []db.ThreadsWithoutNewsRow) error {
 		for _, thread := range threads {
 			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
-				return done, nil
+				return nil
 			}
 			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastNewsAt: thread.LastNewsAt, Events: thread.Events}
 			if !options.DryRun {
 				_, err := queries.EraseThread(ctx, db.EraseThreadParams{
 					ThreadKey: thread.ThreadKey, Reason: reason, OlderThan: &options.OlderThan,
 				})
-				if errors.Is(err, pgx.ErrNoRows) {
+				switch {
+				case errors.Is(err, pgx.ErrNoRows):
 					continue // it has news meanwhile
-				}
-				if err != nil {
-					return done, err
+				case isLockTimeout(err):
+					busy = append(busy, thread)
+					continue
+				case isForbidden(err):
+					return err
+				case err != nil:
+					failures = append(failures, fmt.Errorf("erase thread %q: %w", thread.ThreadID, err))
+					if ctx.Err() != nil {
+						return ctx.Err()
+					}
+					continue
 				}
 			}
 			done.Threads++
@@ -108,9 +117,28 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 				options.Each(erased)
 			}
 		}
-		if len(threads) < page {
-			return done, nil
+		return nil
+	}
+	var after pgtype.UUID
+	for {
+		threads, err := queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
+			OlderThan: options.OlderThan, Scope: scope, After: after, Page: page,
+		})
+		if err != nil {
+			return done, withRunsLeft(err, failures)
+		}
+		if err := eraseEach(threads); err != nil {
+			return done, withRunsLeft(err, failures)
+		}
+		if len(threads) < page || done.Stopped != "" {
+			break
 		}
 		after = threads[len(threads)-1].ThreadKey
 	}
+	if later := busy; done.Stopped == "" {
+		busy = nil
+		err = eraseEach(later)
+	}
+	done.Busy = len(busy)
+	return done, withRunsLeft(err, failures)
 }

@@ -57,8 +57,10 @@ func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (rep
 	begin := time.Now()
 	report.Job = j.Name
 	report.Skipped, err = exclusively(ctx, pool, j.Name, func(ctx context.Context) (err error) {
-		report.Result, err = j.Work(ctx)
-		return err
+		return guarded(func() error {
+			report.Result, err = j.Work(ctx)
+			return err
+		})
 	})
 	report.Duration = time.Since(begin)
 	return report, err

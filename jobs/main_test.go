@@ -25,6 +25,10 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2, Progress: func(jobs.Compacted) { progress() }})
 		return err
 	},
+	"compact-alone": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{})
+		return err
+	},
 	"repack": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
 		_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration), Progress: func(jobs.Repacked) { progress() }})
 		return err

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type RepackOptions struct {
 	// OlderThan is how long ago a run must have ended; nil: the database's setting agui_internal.repack_after (10 minutes unless set).
 	OlderThan *time.Duration
+	// Retry lets the job try the runs in quarantine at once.
+	Retry bool
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int
 	// MaxTime ends the job after so long; 0: when all are done.
@@ -33,6 +36,10 @@ type Repacked struct {
 	Joined int `json:"joined"`
 	// Dropped counts the snapshots that the smaller log does not pay for any more.
 	Dropped int `json:"dropped"`
+	// Quarantined is how many runs repacking has failed at and tries later (agui.quarantine).
+	Quarantined int64 `json:"quarantined,omitempty"`
+	// Busy is how many threads were left for later because other transactions held them.
+	Busy int `json:"busy,omitempty"`
 	// Stopped says what ended the job with work left; empty when it did all there was to do.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
@@ -41,47 +48,104 @@ type Repacked struct {
 
 // LogValue makes a group of the counts, for slog.
 func (r Repacked) LogValue() slog.Value {
-	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped), slog.String("stopped", string(r.Stopped)))
+	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped),
+		slog.Int64("quarantined", r.Quarantined), slog.Int("busy", r.Busy), slog.String("stopped", string(r.Stopped)))
 }
 
 // Repack joins the batches of ended runs into larger ones, which take a fraction of the space. Events, their order and their times stay
 // as they are; each transaction reads back what it wrote before it commits. Readers and repeated appends see no difference at any moment.
 // It takes the rights of agui_maintainer.
+//
+// A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), and the error in the end is a *RunsLeftError. A
+// thread that another transaction holds is left until all others are done, then tried once more.
 func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (done Repacked, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
 	stop := limits{begin, options.MaxTime, options.MaxRuns}
 	queries := db.New(pool)
-	var thread pgtype.UUID // the one at hand
+	if options.Retry {
+		if _, err := queries.Retry(ctx, repackJobName); err != nil {
+			return done, err
+		}
+	}
+	var (
+		thread      pgtype.UUID // the one at hand
+		busy        []pgtype.UUID
+		hasComeBack bool
+		failures    []error
+	)
+	fail := func(at any, cause error) error {
+		failures = append(failures, fmt.Errorf("repack %v: %w", at, cause))
+		return ctx.Err()
+	}
 	reweigh := func() error {
 		if !thread.Valid {
 			return nil
 		}
-		dropped, err := queries.ReweighSnapshots(ctx, thread)
+		dropped, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) { return queries.ReweighSnapshots(ctx, thread) })
 		done.Dropped += int(dropped)
-		return err
+		if err != nil && !isLockTimeout(err) {
+			return fail(fmt.Sprintf("the thread with key %s: its snapshots", thread), err)
+		}
+		return nil
 	}
 	for {
-		run, err := queries.NextToRepack(ctx, db.NextToRepackParams{Near: thread, OlderThan: options.OlderThan})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return done, reweigh()
+		// A note of the run is committed before it is begun.
+		run, err := inStep(ctx, pool, func(queries *db.Queries) (db.NextToRepackRow, error) {
+			run, err := queries.NextToRepack(ctx, db.NextToRepackParams{Near: thread, OlderThan: options.OlderThan, PassedOver: append([]pgtype.UUID{}, busy...)})
+			if err != nil {
+				return run, err
+			}
+			if done.Stopped = stop.reached(ctx, done.Runs); done.Stopped != "" {
+				return run, nil
+			}
+			return run, queries.NoteAttempt(ctx, db.NoteAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+		})
+		isDone := errors.Is(err, pgx.ErrNoRows)
+		if isDone && len(busy) > 0 && !hasComeBack {
+			busy, hasComeBack = nil, true
+			continue
 		}
-		if err != nil {
-			return done, err
+		if err != nil && !isDone {
+			return done, withRunsLeft(err, failures)
 		}
-		if done.Stopped = stop.reached(ctx, done.Runs); done.Stopped != "" {
-			return done, reweigh()
+		if isDone || done.Stopped != "" {
+			err := reweigh()
+			done.Busy = len(busy)
+			if err == nil {
+				done.Quarantined, err = queries.Quarantined(ctx, repackJobName)
+			}
+			return done, withRunsLeft(err, failures)
 		}
 		if run.ThreadKey != thread {
 			if err := reweigh(); err != nil {
-				return done, err
+				return done, withRunsLeft(err, failures)
 			}
 			thread = run.ThreadKey
 		}
-		joined, err := repackRun(ctx, queries, run)
+		joined, isBusy, err := repackRun(ctx, pool, run)
 		done.Joined += joined
-		if err != nil {
-			return done, err
+		switch {
+		case err != nil && (ctx.Err() != nil || isForbidden(err)):
+			endContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			defer cancel()
+			back := queries.TakeBackAttempt(endContext, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+			return done, withRunsLeft(errors.Join(err, back), failures)
+		case err != nil:
+			isCounted, noting := noteFailure(ctx, queries, repackJobName, run.ThreadKey, run.RunNo, err)
+			if noting != nil {
+				return done, withRunsLeft(errors.Join(err, noting), failures)
+			}
+			if !isCounted {
+				busy = append(busy, run.ThreadKey)
+			}
+			if !isLockTimeout(err) {
+				fail(fmt.Sprintf("run number %d of the thread with key %s", run.RunNo, run.ThreadKey), err)
+			}
+			continue
+		case isBusy:
+			busy = append(busy, run.ThreadKey)
+			continue
 		}
 		done.Runs++
 		if options.Progress != nil {
@@ -90,21 +154,48 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	}
 }
 
+// repackJobName names the job in its notes.
+const repackJobName = "repack"
+
+// inStep makes calls in one of the transactions that a job consists of.
+func inStep[T any](ctx context.Context, pool *pgxpool.Pool, call func(*db.Queries) (T, error)) (result T, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		queries := db.New(tx)
+		if err := queries.BeginStep(ctx); err != nil {
+			return err
+		}
+		result, err = call(queries)
+		return err
+	})
+	return result, err
+}
+
 // MayRepack reports whether the role of the pool's connections has the rights that Repack takes.
 func MayRepack(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
 	return db.New(pool).MayRepack(ctx)
 }
 
-// repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile.
-func repackRun(ctx context.Context, queries *db.Queries, run db.NextToRepackRow) (joined int, err error) {
+// repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile. The last one deletes the
+// note of the run; where another transaction holds the thread, the note is taken back.
+func repackRun(ctx context.Context, pool *pgxpool.Pool, run db.NextToRepackRow) (joined int, isBusy bool, err error) {
 	nextSeq := int64(1)
 	for nextSeq > 0 {
-		piece, err := queries.RepackRun(ctx, db.RepackRunParams{ThreadKey: run.ThreadKey, RunNo: run.RunNo, AfterSeq: nextSeq - 1})
-		if err != nil {
-			return joined, err
+		piece, err := inStep(ctx, pool, func(queries *db.Queries) (db.RepackRunRow, error) {
+			piece, err := queries.RepackRun(ctx, db.RepackRunParams{ThreadKey: run.ThreadKey, RunNo: run.RunNo, AfterSeq: nextSeq - 1})
+			switch {
+			case err != nil || piece.NextSeq > 0:
+				return piece, err
+			case piece.IsBusy:
+				return piece, queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+			default:
+				return piece, queries.NoteSuccess(ctx, db.NoteSuccessParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+			}
+		})
+		if err != nil || piece.IsBusy {
+			return joined, piece.IsBusy, err
 		}
 		joined += int(piece.Joined)
 		nextSeq = piece.NextSeq
 	}
-	return joined, nil
+	return joined, false, nil
 }

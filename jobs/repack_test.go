@@ -130,7 +130,7 @@ func TestLongRunsAreRepackedInPieces(t *testing.T) {
 		nextSeq *int64
 		joined  int
 	}
-	err := pool.QueryRow(ctx, `select * from agui_internal.repack_run(agui.thread_key('', 't'), 1)`).Scan(&first.nextSeq, &first.joined)
+	err := pool.QueryRow(ctx, `select next_seq, joined from agui_internal.repack_run(agui.thread_key('','t'), 1)`).Scan(&first.nextSeq, &first.joined)
 	if err != nil {
 		t.Fatal(err)
 	}

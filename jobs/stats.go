@@ -31,6 +31,8 @@ type Stats struct {
 	RunsToRepack  int64 `json:"runsToRepack"`
 	// StaleRuns are runs in progress without a sign of life within the lease.
 	StaleRuns int64 `json:"staleRuns"`
+	// QuarantinedRuns are those that a job failed at and tries later: rows of agui.quarantine.
+	QuarantinedRuns int64 `json:"quarantinedRuns"`
 	// How long ago the first run that waits has ended, or the quietest run in progress gave a sign of life, in seconds; 0: none.
 	CompactionLag    float64 `json:"compactionLagSeconds"`
 	RepackLag        float64 `json:"repackLagSeconds"`
@@ -51,7 +53,7 @@ func ReadStats(ctx context.Context, pool db.DBTX) (Stats, error) {
 		CompactedLogBytes: stats.CompactedLogBytes, LogDiskBytes: stats.LogDiskBytes,
 		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, SessionDiskBytes: stats.SessionDiskBytes,
 		ErasedThreads: stats.ErasedThreads,
-		RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns,
+		RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns, QuarantinedRuns: lag.QuarantinedRuns,
 		CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
 	}, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -56,8 +57,9 @@ const (
 	messageRowBytes  = 60
 )
 
-func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacted, error) {
-	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, MaxRuns: maxRuns})
+// compact compacts one run or (runNo 0) up to maxRuns of the runs that are due.
+func (t *threadCompaction) compact(ctx context.Context, runNo, maxRuns int32) (Compacted, error) {
+	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, RunNo: runNo, MaxRuns: maxRuns})
 	if err != nil || len(pending) == 0 {
 		return Compacted{}, err
 	}
@@ -85,6 +87,11 @@ func (t *threadCompaction) compact(ctx context.Context, maxRuns int32) (Compacte
 	}
 	if err := t.foldLog(ctx, pending, numbers); err != nil {
 		return Compacted{}, err
+	}
+	for _, run := range pending {
+		if !slices.Contains(t.compacted.RunNos, run.RunNo) {
+			return Compacted{}, fmt.Errorf("the log has no event at seq %d, where run number %d ends (pgagui verify names all that is wrong)", run.LastSeq, run.RunNo)
+		}
 	}
 	t.compacted.ThreadKey = t.key
 	if err := t.queries.MarkCompacted(ctx, t.compacted); err != nil {
@@ -210,7 +217,9 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		}
 		current := t.folds[run.RunNo]
 		if current.fold == nil {
-			t.begin(run, current)
+			if err := t.begin(run, current); err != nil {
+				return err
+			}
 		}
 		if err := t.inputs.applyBatch(current.fold, batch); err != nil {
 			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
@@ -225,20 +234,24 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 }
 
 // begin gives a run its parent's fold to go on from: the fold itself when no other run needs it, else a clone.
-func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) {
+func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) error {
 	if run.ParentNo == nil {
 		current.fold = compaction.New()
-		return
+		return nil
 	}
 	parent := t.folds[*run.ParentNo]
+	if parent == nil || parent.fold == nil {
+		return fmt.Errorf("the log has no events of run number %d, which run number %d goes on from", *run.ParentNo, run.RunNo)
+	}
 	current.sinceKept = parent.sinceKept
 	parent.users--
 	if parent.users > 0 {
 		current.fold = parent.fold.Clone()
-		return
+		return nil
 	}
 	current.fold = parent.fold
 	delete(t.folds, *run.ParentNo)
+	return nil
 }
 
 // finish keeps the run's snapshot where it is worth it and notes the run as compacted.
@@ -350,7 +363,7 @@ func (t *threadCompaction) eachBatch(
 			next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers, inputSeqs)
 		}
 		for _, batch := range page.batches {
-			if err := use(batch); err != nil {
+			if err := guarded(func() error { return use(batch) }); err != nil {
 				if next != nil {
 					<-next // then the connection is free
 				}

@@ -286,7 +286,7 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 	found := VerifiedThread{ThreadKey: thread.ThreadKey.String(), Scope: thread.Scope, ThreadID: thread.ThreadID, Problems: []ThreadProblem{}}
 	var inLog, inSnapshots []pgagui.Problem
 	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, j.pool, moment, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, j.pool, moment, func(tx pgx.Tx) (err error) {
 		queries := db.New(tx)
 		size, err := queries.ThreadSize(ctx, thread.ThreadKey)
 		if err != nil {
@@ -305,7 +305,10 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 			wrong, err = asProblems(queries.VerifySnapshots(ctx, thread.ThreadKey))
 		} else {
 			check := snapshotCheck{queries: queries, key: thread.ThreadKey}
-			wrong, err = check.run(ctx)
+			err = guarded(func() error {
+				wrong, err = check.run(ctx)
+				return err
+			})
 		}
 		inSnapshots = append(inSnapshots, wrong...)
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // snapshotCheck compares the snapshots of a thread with its raw log. It finds what agui_internal.verify_snapshots finds, with the reducer in Go.
@@ -249,40 +250,18 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 
 // difference is the first thing that the snapshot of a run does not have in common with its fold, as agui_internal.fold_difference says it.
 func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, error) {
-	// A message whose version is set has been compared with that version before, in another snapshot.
-	folded := run.fold.Messages()
-	known := make(map[int32]*compaction.Message, len(folded))
-	numbers := make([]int32, 0, len(folded))
-	for _, message := range folded {
-		if message.Version != 0 && known[message.Version] == nil {
-			known[message.Version] = message
-			numbers = append(numbers, message.Version)
-		}
-	}
-	stored, err := c.queries.StoredMessages(ctx, db.StoredMessagesParams{ThreadKey: c.key, RunNo: run.RunNo, Known: numbers})
+	snapshot, err := c.queries.SnapshotToVerify(ctx, db.SnapshotToVerifyParams{ThreadKey: c.key, RunNo: run.RunNo})
 	if err != nil {
 		return "", err
 	}
-	if len(stored) != len(folded) {
-		return fmt.Sprintf("%d messages instead of %d", len(stored), len(folded)), nil
+	versions := make([]int32, 0, len(run.fold.Messages()))
+	for i, low := range snapshot.Lows {
+		for version := low; version < snapshot.Highs[i]; version++ {
+			versions = append(versions, version)
+		}
 	}
-	for i, message := range stored {
-		if message.MessageNo == folded[i].Version {
-			continue
-		}
-		body := []byte(message.Body)
-		if same := known[message.MessageNo]; same != nil {
-			body = same.Body()
-		}
-		if !compaction.Equal(body, folded[i].Body()) {
-			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
-		}
-		folded[i].Version = message.MessageNo
-	}
-
-	snapshot, err := c.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: c.key, RunNo: run.RunNo})
-	if err != nil {
-		return "", err
+	if difference, err := c.messageDifference(ctx, versions, run.fold.Messages()); difference != "" || err != nil {
+		return difference, err
 	}
 	switch {
 	case !compaction.Equal(snapshot.State, run.fold.State()):
@@ -291,6 +270,48 @@ func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, 
 		return "the interrupts differ", nil
 	case !compaction.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
 		return "the open chunk streams differ", nil
+	}
+	return "", nil
+}
+
+// messageDifference compares the versions of messages that a snapshot holds with those of the fold, in order. Only what no snapshot
+// before it had at the same place is read: so a thread is checked in time that grows with its messages, not with those of each snapshot.
+func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32, folded []*compaction.Message) (string, error) {
+	var unread []int32
+	for i, version := range versions {
+		// A message whose version is set has been compared with that version before.
+		if i >= len(folded) || folded[i].Version != version {
+			unread = append(unread, version)
+		}
+	}
+	bodies := make(map[int32]rawjson.Text, len(unread))
+	if len(unread) > 0 {
+		rows, err := c.queries.MessageBodies(ctx, db.MessageBodiesParams{ThreadKey: c.key, MessageNos: unread})
+		if err != nil {
+			return "", err
+		}
+		for _, row := range rows {
+			bodies[row.MessageNo] = row.Body
+		}
+	}
+	missing := 0
+	for _, version := range unread {
+		if _, found := bodies[version]; !found {
+			missing++
+		}
+	}
+	if stored := len(versions) - missing; stored != len(folded) {
+		return fmt.Sprintf("%d messages instead of %d", stored, len(folded)), nil
+	}
+	for i, version := range versions {
+		if i < len(folded) && folded[i].Version == version {
+			continue
+		}
+		body, found := bodies[version]
+		if !found || !compaction.Equal([]byte(body), folded[i].Body()) {
+			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
+		}
+		folded[i].Version = version
 	}
 	return "", nil
 }

@@ -53,6 +53,8 @@ type Options struct {
 //	pgagui.compact.snapshots            counter, {snapshot}: snapshots written
 //	pgagui.compact.dropped_snapshots    counter, {snapshot}: those that were no longer needed
 //	pgagui.compact.left                 gauge, {run}: ended runs that wait for the next compaction
+//	pgagui.compact.quarantined          gauge, {run}: runs that compaction failed at and tries later
+//	pgagui.repack.quarantined           gauge, {run}: runs that repacking failed at and tries later
 //	pgagui.repack.runs                  counter, {run}: runs whose batches were joined where there was anything to join
 //	pgagui.repack.joined                counter, {batch}: batches that are part of a larger one now
 //	pgagui.reap.runs                    counter, {run}: stale runs that were closed
@@ -175,7 +177,7 @@ type instruments struct {
 	duration metric.Float64Histogram
 
 	compactedRuns, compactedEvents, compactedLog, snapshots, droppedSnapshots metric.Int64Counter
-	left                                                                      metric.Int64Gauge
+	left, compactQuarantined, repackQuarantined                               metric.Int64Gauge
 	repackedRuns, joinedBatches                                               metric.Int64Counter
 	reapedRuns                                                                metric.Int64Counter
 	erasedThreads, erasedEvents                                               metric.Int64Counter
@@ -204,6 +206,12 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	made.left, err = meter.Int64Gauge("pgagui.compact.left", metric.WithUnit("{run}"),
 		metric.WithDescription("Ended runs that wait for the next compaction."))
 	failures = append(failures, err)
+	made.compactQuarantined, err = meter.Int64Gauge("pgagui.compact.quarantined", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs that compaction failed at and tries later."))
+	failures = append(failures, err)
+	made.repackQuarantined, err = meter.Int64Gauge("pgagui.repack.quarantined", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs that repacking failed at and tries later."))
+	failures = append(failures, err)
 	made.duration, err = meter.Float64Histogram("pgagui.job.duration", metric.WithUnit("s"), metric.WithDescription("How long jobs took."),
 		metric.WithExplicitBucketBoundaries(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600))
 	failures = append(failures, err)
@@ -225,11 +233,13 @@ func (i *instruments) record(ctx context.Context, span trace.Span, result any) {
 		count(i.droppedSnapshots, "pgagui.compact.dropped_snapshots", int64(done.Dropped))
 		if done != (jobs.Compacted{}) { // else it failed before it looked
 			i.left.Record(ctx, done.Left)
+			i.compactQuarantined.Record(ctx, done.Quarantined)
 			span.SetAttributes(attribute.Int64("pgagui.compact.left", done.Left))
 		}
 	case jobs.Repacked:
 		count(i.repackedRuns, "pgagui.repack.runs", int64(done.Runs))
 		count(i.joinedBatches, "pgagui.repack.joined", int64(done.Joined))
+		i.repackQuarantined.Record(ctx, done.Quarantined)
 	case jobs.Reaped:
 		count(i.reapedRuns, "pgagui.reap.runs", int64(done.Runs))
 	case jobs.Erased:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -55,6 +56,7 @@ func (p *program) compactCommand() *cobra.Command {
 		maxTime time.Duration
 		grace   time.Duration
 		repack  bool
+		retry   bool
 	)
 	command := &cobra.Command{
 		Use:   "compact",
@@ -66,7 +68,8 @@ snapshot too, and a new one after so many more events.
 
 It is made for cron. It can be stopped or killed at any time; what was committed stays. While another pgagui compact or a call of
 agui.compact is at work, and on a standby, it does nothing: exit code 0. When it stopped at --limit or --max-time with runs left, the
-exit code is 6: run it again. On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
+exit code is 6: run it again. A run that it fails at, or at which a process is killed, goes into quarantine: it is tried after all others,
+less and less often, and while there are such runs the exit code is 6, too (select * from agui.quarantine). --retry tries them at once. On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
 
 With --json the result is one line:
 
@@ -74,6 +77,8 @@ With --json the result is one line:
     logBytes                   what the log of these runs takes as stored
     snapshots, dropped         snapshots written, and dropped because they were no longer needed
     waiting, left              runs that waited at the beginning and in the end
+    quarantined                runs that it failed at and tries later
+    busy                       threads that other transactions held
     stopped                    what ended the job with runs left: "limit", "time" or "interrupted"; else it is not there
     repacked                   what was repacked, as "pgagui repack --json" says it; else it is not there
     skipped                    why nothing was done: "another is at work" or "the server is a standby"; else it is not there
@@ -87,7 +92,7 @@ With --json the result is one line:
 			if limit < 0 || maxTime < 0 || grace < 0 {
 				return &usageError{problem: "--limit, --max-time and --grace must be 0 or more", command: command.CommandPath()}
 			}
-			options.MaxRuns, options.MaxTime = limit, maxTime
+			options.MaxRuns, options.MaxTime, options.Retry = limit, maxTime, retry
 			ctx, cancel := jobs.WithGrace(command.Context(), grace)
 			defer cancel()
 			return p.compact(ctx, options, repack)
@@ -98,6 +103,7 @@ With --json the result is one line:
 	flags.IntVar(&limit, "limit", 0, "stop after so many runs; 0: when all are done")
 	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; the threads at hand are finished. 0: when all are done")
 	flags.BoolVar(&repack, "repack", true, "repack what is due, too")
+	flags.BoolVar(&retry, "retry", false, "try the runs in quarantine at once")
 	flags.DurationVar(&grace, "grace", defaultGrace, "on SIGTERM: how long the threads at hand may take")
 	return command
 }
@@ -128,11 +134,15 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	line.clear()
 	done, _ := report.Result.(jobs.Compacted) // none when it was skipped
 	result := compactResult{Compacted: done, Skipped: report.Skipped}
-	end := jobEnd{report: report, failure: failure, runs: done.Runs, stopped: done.Stopped}
-	if repack && failure == nil && report.Skipped == "" && done.Stopped == "" {
-		if result.Repacked, end.failure = repackDue(ctx, pool, options, begin); result.Repacked != nil {
+	end := jobEnd{report: report, failure: failure, runs: done.Runs, stopped: done.Stopped, left: done.Quarantined > 0 || done.Busy > 0}
+	var left *jobs.RunsLeftError
+	if repack && (failure == nil || errors.As(failure, &left)) && report.Skipped == "" && done.Stopped == "" {
+		var repackFailure error
+		if result.Repacked, repackFailure = repackDue(ctx, pool, options, begin); result.Repacked != nil {
 			end.stopped = result.Repacked.Stopped
+			end.left = end.left || result.Repacked.Quarantined > 0 || result.Repacked.Busy > 0
 		}
+		end.failure = errors.Join(failure, repackFailure)
 	}
 	end.result = result
 	end.print = func() error {
@@ -150,16 +160,28 @@ func repackDue(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOpti
 	if allowed, err := jobs.MayRepack(ctx, pool); err != nil || !allowed {
 		return nil, err
 	}
-	limits := jobs.RepackOptions{MaxRuns: options.MaxRuns}
+	limits := jobs.RepackOptions{MaxRuns: options.MaxRuns, Retry: options.Retry}
 	if options.MaxTime > 0 {
 		limits.MaxTime = max(1, options.MaxTime-time.Since(begin))
 	}
 	report, err := repackJob(pool, limits).Run(ctx, pool, nil)
-	if err != nil || report.Skipped != "" {
+	if report.Skipped != "" || report.Result == nil {
 		return nil, err
 	}
 	done, _ := report.Result.(jobs.Repacked)
-	return &done, nil
+	return &done, err
+}
+
+// leftText says what a job left for another time.
+func leftText(quarantined int64, busy int) string {
+	text := ""
+	if quarantined > 0 {
+		text += fmt.Sprintf("; %s in quarantine (select * from agui.quarantine)", countText(quarantined, "run"))
+	}
+	if busy > 0 {
+		text += fmt.Sprintf("; %s held by other transactions", countText(int64(busy), "thread"))
+	}
+	return text
 }
 
 func (p *program) printCompacted(done jobs.Compacted) error {
@@ -167,6 +189,7 @@ func (p *program) printCompacted(done jobs.Compacted) error {
 	if done.Stopped != "" {
 		left = fmt.Sprintf("; %s left (stopped: %s)", countText(done.Left, "run"), done.Stopped)
 	}
+	left += leftText(done.Quarantined, done.Busy)
 	_, err := fmt.Fprintf(p.out, "%s of %s, %s, %s of log: %s written, %d dropped, in %s%s\n",
 		countText(done.Runs, "run"), countText(done.Threads, "thread"), countText(done.Events, "event"), bytesText(done.LogBytes),
 		countText(done.Snapshots, "snapshot"), done.Dropped, durationText(done.Duration), left)

@@ -152,10 +152,10 @@ func (p *program) finishErase(done jobs.Erased, failure error) error {
 		if done.DryRun {
 			verb = "would erase"
 		}
-		_, err = fmt.Fprintf(p.out, "%s %s with %s, in %s\n",
-			verb, countText(done.Threads, "thread"), countText(done.Events, "event"), durationText(done.Duration))
+		_, err = fmt.Fprintf(p.out, "%s %s with %s, in %s%s\n",
+			verb, countText(done.Threads, "thread"), countText(done.Events, "event"), durationText(done.Duration), leftText(0, done.Busy))
 	}
-	if failure == nil && err == nil && done.Stopped != "" {
+	if failure == nil && err == nil && (done.Stopped != "" || done.Busy > 0) {
 		return errWorkLeft
 	}
 	return errors.Join(failure, err)

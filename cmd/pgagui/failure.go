@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -37,7 +38,8 @@ const exitCodesText = `pgagui ends with one of these codes:
         file:line. pgagui import goes on with the next file first
     4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
     5   no database to work on: not reachable, without the schema agui, or with another version or build of it than this program's
-    6   a job stopped at its limit or time budget with work left: run it again
+    6   a job left work: it stopped at its limit or time budget, or other transactions held threads (run it again); or it failed at
+        runs that are now in quarantine (select * from agui.quarantine), where they are tried less and less often
   130   interrupted (Ctrl-C, SIGTERM); a worker that is told to stop so ends with 0
 
 A job that does nothing because another is at work, or because the server is a standby, ends with 0.
@@ -81,6 +83,7 @@ func exitCode(err error) int {
 	var (
 		usage   *usageError
 		refusal *pgagui.Error
+		left    *jobs.RunsLeftError
 		line    *eventfile.Error
 		file    *fs.PathError
 	)
@@ -95,6 +98,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, errBadFiles), errors.As(err, &line), errors.As(err, &file):
 		return exitInput
+	case errors.As(err, &left) && !isUnavailable(err):
+		return exitWorkLeft
 	case errors.As(err, &refusal):
 		return exitRefused
 	case isUnavailable(err), hasNoSchema(err), isUnfit(err):

@@ -17,6 +17,8 @@ type jobEnd struct {
 	runs  int
 	// stopped says what ended the job with work left.
 	stopped jobs.StopReason
+	// left says that runs or threads were left, in quarantine or because others hold them.
+	left bool
 }
 
 // finishJob prints what a job did and returns what its command ends with.
@@ -38,7 +40,7 @@ func (p *program) finishJob(end jobEnd) error {
 		return err
 	case end.stopped == jobs.StoppedOnCall:
 		return errInterrupted
-	case end.stopped != "":
+	case end.stopped != "" || end.left:
 		return errWorkLeft
 	}
 	return nil

@@ -19,7 +19,8 @@ func (p *program) repackCommand() *cobra.Command {
 		Short: "Join the small batches of ended runs",
 		Long: `Joins the batches of ended runs, of all scopes, into larger ones, which take a fraction of the space. Events, their order and their
 times stay as they are: each transaction reads back what it wrote before it commits. It can be stopped at any time. Like compact it does
-nothing while another is at work or on a standby, and ends with exit code 6 when it stopped at --limit or --max-time with work left.
+nothing while another is at work or on a standby, and ends with exit code 6 when it stopped at --limit or --max-time with work left, or
+has left runs in quarantine because it failed at them (--retry tries them at once).
 "pgagui compact" does it too, so there is seldom a need to call it.
 
 It takes the rights of the role agui_maintainer. The space is free for other rows after the next vacuum.`,
@@ -37,6 +38,7 @@ It takes the rights of the role agui_maintainer. The space is free for other row
 	command.Flags().Var((*age)(&olderThan), "older-than", "only runs that ended so long ago, as in 30m, 12h or 7d;\nwithout it the setting agui.repack_after of the database, or 10m")
 	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
 	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long; 0: when all are done")
+	command.Flags().BoolVar(&options.Retry, "retry", false, "try the runs in quarantine at once")
 	return command
 }
 
@@ -68,13 +70,15 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	done, _ := report.Result.(jobs.Repacked) // none when it was skipped
 	return p.finishJob(jobEnd{
 		report: report, failure: failure, result: repackResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
+		left:  done.Quarantined > 0 || done.Busy > 0,
 		print: func() error { return p.printRepacked(done) },
 	})
 }
 
 func (p *program) printRepacked(done jobs.Repacked) error {
-	_, err := fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s\n",
-		countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration))
+	_, err := fmt.Fprintf(p.out, "%s: %s joined into larger ones, %s dropped, in %s%s\n",
+		countText(done.Runs, "run"), batchesText(done.Joined), countText(done.Dropped, "snapshot"), durationText(done.Duration),
+		leftText(done.Quarantined, done.Busy))
 	return err
 }
 

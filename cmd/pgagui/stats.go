@@ -45,6 +45,10 @@ func (p *program) stats(ctx context.Context) error {
 		running += fmt.Sprintf(", %s stale, longest silence %s",
 			thousands(stats.StaleRuns), durationText(time.Duration(stats.OldestSignOfLife*float64(time.Second))))
 	}
+	quarantined := "none"
+	if stats.QuarantinedRuns > 0 {
+		quarantined = countText(stats.QuarantinedRuns, "run") + " (select * from agui.quarantine)"
+	}
 	return p.printTable([][]string{
 		{"threads", thousands(stats.Threads) + fmt.Sprintf(" (%s erased)", thousands(stats.ErasedThreads))},
 		{"runs", fmt.Sprintf("%s: %s finished, %s failed, %s in progress",
@@ -57,5 +61,6 @@ func (p *program) stats(ctx context.Context) error {
 		{"to compact", waiting(stats.RunsToCompact, stats.CompactionLag)},
 		{"to repack", waiting(stats.RunsToRepack, stats.RepackLag)},
 		{"in progress", running},
+		{"in quarantine", quarantined},
 	})
 }

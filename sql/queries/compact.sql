@@ -7,23 +7,41 @@ select count(*)
 from agui.run
 where run.log_bytes is null and run.status <> 'running' and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity');
 
--- name: ClaimThread :one
--- Claims the thread with the oldest run to compact. Threads that another compactor holds, or that failed before, are passed over.
--- One that was just let go may still look unprocessed here: RunsToCompact, a statement of its own, knows better. Whoever begins where the
--- last claim was (from_at) does not go through the index entries of all runs done since then, which only vacuum removes.
-select run.thread_key, run.ended_at::timestamptz as ended_at
-from agui.run as run
-join agui.thread as thread on thread.thread_key = run.thread_key
-where run.log_bytes is null
-    and run.status <> 'running'
-    and run.ended_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
-    and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
-    and run.thread_key <> all (@failed::uuid[])
-order by run.ended_at
-limit 1
-for no key update of thread skip locked;
+-- name: BeginStep :exec
+select agui_internal.begin_step();
+
+-- name: ChooseToCompact :one
+-- No row: there is none. run_no is 0 for all runs of a thread. place is of the year 1 for what does not come from the queue.
+select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
+from agui_internal.choose_to_compact(
+    sqlc.narg(near)::uuid, coalesce(sqlc.narg(from_at)::timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::timestamptz, 'infinity'), @passed_over::uuid[], true
+) as next
+where (next).run_no is not null;
+
+-- name: LockThread :one
+-- No row: another transaction holds it, or it is gone.
+select true::boolean as is_locked from agui.thread where thread.thread_key = @thread_key::uuid for no key update skip locked;
+
+-- name: NoteSuccess :exec
+select agui_internal.note_success(@job::text, @thread_key::uuid, @run_no::int);
+
+-- name: NoteFailure :one
+select agui_internal.note_failure(@job::text, @thread_key::uuid, @run_no::int, sqlc.narg(code)::text, @error::text)::boolean as is_counted;
+
+-- name: NoteAttempt :exec
+select agui_internal.note_attempt(@job::text, @thread_key::uuid, @run_no::int);
+
+-- name: TakeBackAttempt :exec
+select agui_internal.take_back_attempt(@job::text, @thread_key::uuid, @run_no::int);
+
+-- name: Quarantined :one
+select count(*) from agui.quarantine where quarantine.job = @job::text;
+
+-- name: Retry :one
+select agui.retry(@job::text)::bigint as runs;
 
 -- name: RunsToCompact :many
+-- The runs of a thread that are due (run_no 0: all), or that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
@@ -32,6 +50,7 @@ where run.thread_key = @thread_key::uuid
     and run.log_bytes is null
     and run.status <> 'running'
     and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
+    and (@run_no::int = 0 or run.run_no = @run_no::int)
 order by run.run_no
 limit @max_runs::int;
 

@@ -10,5 +10,6 @@ from agui.stats;
 select
     runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::float8 as compaction_lag,
     runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::float8 as repack_lag,
-    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::float8 as oldest_sign_of_life
+    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::float8 as oldest_sign_of_life,
+    quarantined_runs::bigint
 from agui.lag;

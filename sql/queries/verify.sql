@@ -49,18 +49,28 @@ left join agui.snapshot
 where run.thread_key = @thread_key::uuid
 order by run.run_no;
 
--- name: StoredMessages :many
--- The messages of a snapshot in order, without the bodies of versions that are known.
+-- name: SnapshotToVerify :one
+-- Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot.
 select
-    message.message_no,
-    (case when not message.message_no = any (@known::int[]) then message.body end)::json as body
+    array(
+        select coalesce(lower(part.message_nos), 0)
+        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        order by part.position
+    )::int[] as lows,
+    array(
+        select coalesce(upper(part.message_nos), 0)
+        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        order by part.position
+    )::int[] as highs,
+    snapshot.state, snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
+
+-- name: MessageBodies :many
+select message.message_no, message.body
+from unnest(@message_nos::int[]) as asked (message_no)
 join agui.message
-    on message.thread_key = snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
-order by part.position, message.message_no;
+    on message.thread_key = @thread_key::uuid and message.message_no = asked.message_no;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::text, @scope::text)::bigint as snapshots;

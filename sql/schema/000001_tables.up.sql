@@ -97,6 +97,7 @@ create table agui.run (
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
 create index run_to_compact on agui.run (ended_at) where log_bytes is null and status <> 'running';
 create index run_to_repack on agui.run (ended_at) where repacked_at is null and status <> 'running';
+create index run_children on agui.run (thread_key, parent_no) where parent_no is not null;
 
 comment on table agui.run is 'A run of an agent: a node of its thread''s tree.';
 comment on column agui.run.run_no is 'The runs of a thread numbered 1, 2, 3, … as they began. A parent has a smaller number than its children.';
@@ -123,6 +124,7 @@ comment on column agui.run.log_bytes is
 comment on column agui.run.repacked_at is 'When its batches were joined into larger ones; null: not yet.';
 comment on index agui.run_in_progress is 'The runs in progress of a thread: looked at whenever a run begins.';
 comment on index agui.run_to_compact is 'The queue of compaction: ended runs that it has not processed yet, parents before children.';
+comment on index agui.run_children is 'The runs that go on from a run. Without it the foreign key to the parent makes agui.erase quadratic.';
 comment on index agui.run_to_repack is 'The queue of agui.repack: ended runs whose batches are as they were appended.';
 
 create table agui.batch (
@@ -292,6 +294,7 @@ create table agui.checkpoint (
 );
 
 create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
+create index checkpoint_children on agui.checkpoint (thread_key, parent_no) where parent_no is not null;
 
 alter table agui.checkpoint alter column document set storage main;
 
@@ -302,6 +305,7 @@ comment on column agui.checkpoint.checkpoint_id is 'The engine''s name for it, u
 comment on column agui.checkpoint.parent_no is 'The checkpoint that it goes on from, of the same namespace; null: a root.';
 comment on column agui.checkpoint.document is 'The checkpoint, byte for byte.';
 comment on column agui.checkpoint.saved_at is 'When it was saved.';
+comment on index agui.checkpoint_children is 'The checkpoints that go on from one. Without it the foreign key to the parent makes agui.erase quadratic.';
 comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
 
 create table agui.erasure (
@@ -368,6 +372,29 @@ comment on column agui_internal.uptime.up_since is
 comment on column agui_internal.uptime.checked_at is 'When it was last reached, give or take 10 seconds.';
 comment on column agui_internal.uptime.timeline is 'The timeline of the write-ahead log then, which a promotion changes; null: this server does not say.';
 
+create table agui_internal.job_note (
+    job        text not null,
+    thread_key uuid not null,
+    run_no     int not null,
+    attempts   int not null,
+    code       text,
+    error      text,
+    next_at    timestamptz,
+    noted_at   timestamptz not null default clock_timestamp(),
+    primary key (job, thread_key, run_no)
+);
+
+comment on table agui_internal.job_note is
+    'What jobs are at, and what they failed at. A job commits a note before it begins a run, and deletes it in the transaction that does the '
+    'work. So what stays behind a job that is gone names the run that it was at. The view agui.quarantine shows the notes of failures.';
+comment on column agui_internal.job_note.job is 'compact, compact_running or repack: each job has notes of its own.';
+comment on column agui_internal.job_note.run_no is 'The run; 0: runs of the thread, no one in particular.';
+comment on column agui_internal.job_note.attempts is 'How often the job has begun it without an end, the one that may be in progress included.';
+comment on column agui_internal.job_note.code is 'SQLSTATE of the last attempt; null: none.';
+comment on column agui_internal.job_note.error is 'Why the last attempt failed; null: the job is at it, or was killed, out of memory or out of time.';
+comment on column agui_internal.job_note.next_at is 'When the job tries it next; null: at once, after all others.';
+comment on column agui_internal.job_note.noted_at is 'When the last attempt began or failed.';
+
 create table agui_internal.installed_object (
     object       text primary key,
     definition   text not null,
@@ -401,12 +428,13 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
-index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime
+as 'select 1, ''3a61c7aefa5febbbcb8a63dc9a77522466b83a4513a8963a5fb152631d20464b'', ''{
+index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
+index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
+routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -9,6 +9,8 @@ drop function agui_internal.verify_references(thread_key uuid);
 drop function agui_internal.verify_log(thread_key uuid);
 drop function agui_internal.verify_batches(thread_key uuid);
 drop function agui_internal.thread_keys(thread_id text, scope text);
+drop function agui_internal.snapshot_numbers(thread_key uuid, run_no int);
+drop function agui_internal.snapshot_difference(thread_key uuid, run_no int, fold agui_internal.fold);
 drop function agui_internal.orphaned_keys(scope text);
 drop function agui_internal.life_cycle(thread_key uuid);
 drop function agui_internal.has_activity_since(thread_key uuid, since timestamptz);
@@ -59,6 +61,7 @@ drop function agui_internal.drop_needless_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[]);
 drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold);
 drop type agui_internal.carried_fold;
+drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, out thread_key uuid, out run_no int, out place timestamptz);
 drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint);
 drop function agui_internal.define_settings();
 drop function agui_internal.write_session_state(thread_key uuid, run_no int, key text, document json, version bigint, if_changed boolean, subject text);
@@ -72,10 +75,11 @@ drop function agui_internal.nearest_session_states(thread_key uuid, run_no int, 
 drop function agui_internal.inspect_session(session json, place bigint);
 drop type agui_internal.session_input;
 drop function agui_internal.ensure_writable_thread(thread_id text, scope text);
-drop function agui_internal.repack_run(thread_key uuid, run_no int, after_seq bigint, out next_seq bigint, out joined int);
-drop function agui_internal.next_to_repack(near uuid, older_than interval, out thread_key uuid, out run_no int);
+drop function agui_internal.repack_run(thread_key uuid, run_no int, after_seq bigint, out next_seq bigint, out joined int, out is_busy boolean);
+drop function agui_internal.next_to_repack(near uuid, older_than interval, passed_over uuid[], out thread_key uuid, out run_no int);
 drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, through_seq bigint);
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
+drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
@@ -113,7 +117,15 @@ drop function agui_internal.json_equal(a text, b text);
 drop function agui_internal.json_to_jsonb(document text);
 drop function agui_internal.json_as_string(value json);
 drop function agui_internal.json_unguard(document text);
+drop function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int);
+drop function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean);
+drop function agui_internal.note_success(job text, thread_key uuid, run_no int);
+drop function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text);
+drop function agui_internal.note_attempt(job text, thread_key uuid, run_no int);
 drop function agui_internal.job_lock_id(name text);
+drop function agui_internal.is_fault(code text);
+drop function agui_internal.begin_step();
+drop function agui_internal.back_off(attempts int);
 drop function agui_internal.allow_log_change(allowed boolean);
 drop procedure agui_internal.record_objects();
 drop function agui_internal.changed_objects(out object text, out change text);
@@ -191,6 +203,7 @@ drop function agui_internal.count_plain_events(events json);
 drop function agui_internal.append_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text, imported boolean);
 drop view agui.stats;
 drop view agui.setting;
+drop view agui.quarantine;
 drop view agui.lag;
 drop function agui_internal.lease_of(has_heartbeat boolean, seen_at timestamptz, last_seen_at timestamptz);
 drop function agui_internal.lease();
@@ -203,6 +216,7 @@ drop function agui_internal.event_type(payload json);
 drop function agui_internal.json_guard(document text);
 drop function agui_internal.json_guard_escapes(document text);
 drop function agui.verify(thread_id text, scope text);
+drop function agui.retry(job text, thread_id text, scope text);
 drop procedure agui.repack(max_runs int, max_time interval, older_than interval);
 drop function agui.rebuild_snapshots(thread_id text, scope text);
 drop procedure agui.reap(max_runs int, max_time interval);
@@ -290,12 +304,13 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
-index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime
+as 'select 1, ''3a61c7aefa5febbbcb8a63dc9a77522466b83a4513a8963a5fb152631d20464b'', ''{
+index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
+index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
+routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

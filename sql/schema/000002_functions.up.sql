@@ -549,6 +549,12 @@ declare
     stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
     next    agui_internal.inactive_thread;
     threads int := 0;
+    erasure agui.erasure;
+    pass    int := 1;
+    busy    uuid[] := '{}';  -- what others hold, for the second pass
+    failed  uuid[] := '{}';
+    failure text;
+    code    text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -561,20 +567,51 @@ begin
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
-        select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
-        exit when not found;
-        perform agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+        if pass = 1 then
+            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
+            if not found then
+                pass := 2;
+                continue;
+            end if;
+        else
+            exit when busy = '{}';
+            next.thread_key := busy[1];
+            busy := busy[2 :];
+        end if;
+        begin
+            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+            if erasure.thread_key is not null then
+                threads := threads + 1;
+            end if;
+        exception
+            when others then
+                if sqlstate = '55P03' then
+                    busy := case when pass = 1 then busy || next.thread_key else busy end;
+                else
+                    raise warning 'agui.erase_older: thread with key %: %', next.thread_key, sqlerrm;
+                    failed := failed || next.thread_key;
+                    failure := coalesce(failure, sqlerrm);
+                    code := coalesce(code, sqlstate);
+                end if;
+        end;
         commit;
-        threads := threads + 1;
     end loop;
     commit;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
+    end if;
 end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
     'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
     'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
-    'max_time (null: when all are gone). Call it outside a transaction block.';
+    'max_time (null: when all are gone). A thread that another transaction holds, or that fails, does not hold '
+    'up the others. Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;
 
@@ -674,7 +711,8 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
     'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -1168,7 +1206,8 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
     'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
     'log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1505,7 +1544,8 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
     'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -2099,7 +2139,8 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'Other runs in progress are named in running; what they have had is not in the history. '
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
     'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
-    'with it, UI017 the log ends before after_seq.';
+    'with it, UI017 the log ends before after_seq, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2508,7 +2549,8 @@ $$;
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
     'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
     'after the event at_seq of its lineage or at at_time, whichever is earlier. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -2551,7 +2593,8 @@ $$;
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
     'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
     'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -2591,7 +2634,8 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
     'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -2615,7 +2659,8 @@ $$;
 comment on function agui.state(text, text, bigint, timestamptz, text) is
     'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
     'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -3146,7 +3191,8 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
     'lineage''s events, as agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key, UI013 there is no such shape.';
+    'same key, UI013 there is no such shape, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3792,87 +3838,103 @@ declare
     stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
     -- Without older_than a run is due even if the clock was set back since it ended.
     due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
-    claim   record;
     from_at timestamptz := '-infinity';
-    key     uuid;  -- the thread at hand
-    run_no  int;
+    next    record;  -- the run to do, of which a note is committed
+    near    uuid;    -- the thread that was done last, whose row is held
     carried agui_internal.carried_fold;
     runs    int := 0;
+    busy    uuid[] := '{}';
+    has_come_back boolean := false;
     failed  uuid[] := '{}';
     failure text;
     code    text;
+    waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact does nothing on a standby';
         return;
     end if;
+    select null::uuid as thread_key, null::int as run_no, null::timestamptz as place into next;
     loop
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             raise notice 'agui.compact does nothing more: another one is at work';
             exit;
         end if;
-        -- No commit need wait for the disk: what a crash takes back is made again from the log.
-        perform pg_catalog.set_config('synchronous_commit', 'off', true);
+        perform agui_internal.begin_step();
 
-        -- The thread at hand comes first, for its next run goes on from what the last one meant. Others may have had it since.
-        perform from agui.thread as thread where thread.thread_key = key for no key update skip locked;
-        if found then
-            run_no := agui_internal.next_to_compact(key, due_by);
-        end if;
-        if not found or run_no is null then
-            -- Threads that someone else holds are passed over. Those that were just let go may still look unprocessed here: the next
-            -- statement, with a snapshot of its own, knows better. Going on from the last claim spares the index entries of all runs
-            -- done since then, which only vacuum removes.
-            select run.thread_key, run.ended_at into claim
-            from agui.run as run
-            join agui.thread as thread on thread.thread_key = run.thread_key
-            where run.log_bytes is null
-                and run.status <> 'running'
-                and run.ended_at between from_at and due_by
-                and run.thread_key <> all (failed)
-            order by run.ended_at
-            limit 1
-            for no key update of thread skip locked;
+        near := null;
+        if next.run_no is not null then
+            perform from agui.thread as thread where thread.thread_key = next.thread_key for no key update skip locked;
             if not found then
-                exit when from_at = '-infinity';
-                from_at := '-infinity';  -- what was held before may be free now
-                continue;
+                perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
+                busy := busy || next.thread_key;
+            elsif not exists (
+                select
+                from agui.run as run
+                where run.thread_key = next.thread_key and run.run_no = next.run_no and run.log_bytes is null and run.status <> 'running'
+            ) then
+                perform agui_internal.note_success('compact', next.thread_key, next.run_no);  -- others did it meanwhile
+            else
+                begin
+                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried);
+                    perform agui_internal.fill_title(next.thread_key);
+                    perform agui_internal.note_success('compact', next.thread_key, next.run_no);
+                    runs := runs + 1;
+                    near := next.thread_key;
+                exception
+                    when others then
+                        carried := null;
+                        if agui_internal.note_failure('compact', next.thread_key, next.run_no, sqlstate, sqlerrm) then
+                            raise warning 'agui.compact: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
+                            near := next.thread_key;
+                        else
+                            raise warning 'agui.compact leaves the thread with key % for later: %', next.thread_key, sqlerrm;
+                            busy := busy || next.thread_key;
+                        end if;
+                        if sqlstate <> '55P03' then
+                            failed := pg_catalog.array_remove(failed, next.thread_key) || next.thread_key;
+                            failure := coalesce(failure, sqlerrm);
+                            code := coalesce(code, sqlstate);
+                        end if;
+                end;
             end if;
-            from_at := claim.ended_at;
-            key := claim.thread_key;
-            run_no := agui_internal.next_to_compact(key, due_by);
         end if;
 
-        if run_no is not null then
-            begin
-                carried := agui_internal.compact_run(key, run_no, carried);
-                perform agui_internal.fill_title(key);
-                runs := runs + 1;
-            exception
-                when others then
-                    raise warning 'agui.compact: thread with key %, run number %: %', key, run_no, sqlerrm;
-                    failed := failed || key;
-                    key := null;
-                    failure := coalesce(failure, sqlerrm);
-                    code := coalesce(code, sqlstate);
-            end;
-        end if;
+        -- The commit of a run carries the note of the next: should this session be killed at that one, out of memory or out of time,
+        -- the next call does the others first.
+        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
         commit;
+        if next.run_no is not null then
+            from_at := next.place;
+        elsif from_at > '-infinity' then
+            from_at := '-infinity';  -- what was held before may be free now
+        else
+            exit when busy = '{}' or has_come_back;
+            has_come_back := true;
+            busy := '{}';
+        end if;
     end loop;
+    commit;
 
     -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
     if pg_catalog.has_table_privilege('agui.batch', 'delete') then
         call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
     end if;
 
+    select pg_catalog.count(*) into waiting
+    from agui.quarantine as quarantine
+    where quarantine.job = 'compact';
+    if waiting > 0 then
+        raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
             message = pg_catalog.format('compaction failed for %s of the threads: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The other threads are done; these are tried again by the next call.';
+            hint = 'The other runs are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
     end if;
 end
 $$;
@@ -3882,8 +3944,9 @@ comment on procedure agui.compact(int, interval, interval) is
     'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
     'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
     'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
-    'be cut off and called again at any time; a thread that fails does not hold up the others and is the '
-    'error in the end. With a notice, it does nothing while another session or pgagui compact is at work, and '
+    'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
+    'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
+    'With a notice, it does nothing while another session or pgagui compact is at work, and '
     'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;
@@ -3897,6 +3960,9 @@ declare
     stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
     candidate record;
     latest    agui.run;
+    failed    text[] := '{}';
+    failure   text;
+    code      text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -3907,6 +3973,8 @@ begin
         from agui.run as run
         left join agui.snapshot as snapshot
             on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+        left join agui_internal.job_note as note
+            on note.job = 'compact_running' and note.thread_key = run.thread_key and note.run_no = run.run_no
         cross join lateral (
             select coalesce(pg_catalog.sum(batch.n), 0) as n
             from agui.batch as batch
@@ -3914,38 +3982,68 @@ begin
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
         ) as news
-        where run.status = 'running' and news.n >= every_events
-        order by run.thread_key, run.run_no
+        where run.status = 'running'
+            and news.n >= every_events
+            and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
+        order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
         exit when pg_catalog.clock_timestamp() >= stop_at;
+        perform agui_internal.begin_step();
+        perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
+        commit;
+        perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
+            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
+            commit;
             raise notice 'agui.compact_running does nothing more: another one is at work';
             exit;
         end if;
-        perform
-        from agui.thread as thread
-        where thread.thread_key = candidate.thread_key
-        for no key update skip locked;
-        if found then
-            -- Looked at anew: it may have ended since, and is compaction's then.
-            select run.* into latest
-            from agui.run as run
-            where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-            if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
-                perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
-                perform agui_internal.fill_title(latest.thread_key);
+        begin
+            perform
+            from agui.thread as thread
+            where thread.thread_key = candidate.thread_key
+            for no key update skip locked;
+            if found then
+                -- Looked at anew: it may have ended since, and is compaction's then.
+                select run.* into latest
+                from agui.run as run
+                where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
+                if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
+                    perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
+                    perform agui_internal.fill_title(latest.thread_key);
+                end if;
             end if;
-        end if;
+            perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
+        exception
+            when others then
+                raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, candidate.run_no, sqlstate, sqlerrm);
+                if sqlstate <> '55P03' then
+                    failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
+                    failure := coalesce(failure, sqlerrm);
+                    code := coalesce(code, sqlstate);
+                end if;
+        end;
         commit;
     end loop;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
+            hint = 'The others have one. agui.quarantine says when these are tried next.';
+    end if;
 end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done). Commits run by run; threads that another compactor holds are passed over. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
+    'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
+    'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
+    'Errors: UI022 a run in quarantine.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -4115,6 +4213,7 @@ begin
         carried := agui_internal.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    delete from agui_internal.job_note as note where note.thread_key = key;
     perform agui_internal.rebuild_activity(key);
     perform agui_internal.fill_title(key);
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);
@@ -4140,42 +4239,87 @@ language plpgsql
 as $$
 declare
     stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    due     record;
-    key     uuid;  -- the thread at hand
+    next    record;  -- the run to do, of which a note is committed
+    near    uuid;    -- the thread that was done last
     piece   record;
+    after_seq bigint := 0;
     runs    int := 0;
+    busy    uuid[] := '{}';
+    has_come_back boolean := false;
+    failed  text[] := '{}';
+    failure text;
+    code    text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
         return;
     end if;
+    select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             raise notice 'agui.repack does nothing: another one is at work';
             return;
         end if;
-        if runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at then
-            perform agui_internal.prune_snapshots(key);
-            exit;
+        perform agui_internal.begin_step();
+        if next.run_no is not null then
+            begin
+                select * into piece from agui_internal.repack_run(next.thread_key, next.run_no, after_seq);
+                if piece.is_busy then
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    busy := busy || next.thread_key;
+                elsif piece.next_seq is null then
+                    perform agui_internal.note_success('repack', next.thread_key, next.run_no);
+                    runs := runs + 1;
+                end if;
+                after_seq := coalesce(piece.next_seq - 1, 0);
+            exception
+                when others then
+                    raise warning 'agui.repack: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
+                    if not agui_internal.note_failure('repack', next.thread_key, next.run_no, sqlstate, sqlerrm) then
+                        busy := busy || next.thread_key;
+                    end if;
+                    after_seq := 0;
+                    if sqlstate <> '55P03' then
+                        failed := failed || pg_catalog.format('%s/%s', next.thread_key, next.run_no);
+                        failure := coalesce(failure, sqlerrm);
+                        code := coalesce(code, sqlstate);
+                    end if;
+            end;
         end if;
-        -- No commit need wait for the disk: after a crash the batches are as they were before.
-        perform pg_catalog.set_config('synchronous_commit', 'off', true);
-        select * into due from agui_internal.next_to_repack(key, older_than);
-        if key is distinct from due.thread_key then
-            perform agui_internal.prune_snapshots(key);  -- its log is smaller now
-            key := due.thread_key;
-        end if;
-        exit when key is null;
 
-        select * into piece from agui_internal.repack_run(key, due.run_no);
-        while piece.next_seq is not null loop
-            commit;
-            select * into piece from agui_internal.repack_run(key, due.run_no, piece.next_seq - 1);
-        end loop;
+        if after_seq = 0 then
+            near := next.thread_key;
+            next.thread_key := null;
+            if runs < max_runs is not false and pg_catalog.clock_timestamp() < stop_at is not false then
+                select * into next from agui_internal.next_to_repack(near, older_than, busy);
+                if next.run_no is null and busy <> '{}' and not has_come_back then
+                    has_come_back := true;
+                    busy := '{}';
+                    select * into next from agui_internal.next_to_repack(near, older_than);
+                end if;
+            end if;
+            if near is distinct from next.thread_key then
+                begin
+                    perform agui_internal.prune_snapshots(near);  -- its log is smaller now
+                exception
+                    when others then
+                        raise warning 'agui.repack: snapshots of the thread with key %: %', near, sqlerrm;
+                end;
+            end if;
+            exit when next.thread_key is null;
+            perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
+        end if;
         commit;
-        runs := runs + 1;
     end loop;
     commit;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s of the runs could not be repacked: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
+            hint = 'The others are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
+    end if;
 end
 $$;
 
@@ -4183,9 +4327,38 @@ comment on procedure agui.repack(int, interval, interval) is
     'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
     'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
     'repeats an append sees a difference. Commits run by run and stops after max_runs or max_time (null: when '
-    'all are done), so it can be cut off and called again at any time. Call it outside a transaction block.';
+    'all are done), so it can be cut off and called again at any time. A run that fails does not hold up the '
+    'others: it goes into agui.quarantine, and is the error in the end. A thread that another transaction '
+    'holds is left for later. Call it outside a transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;
+
+-- sql/api/upkeep/retry.sql
+create or replace function agui.retry(job text default null, thread_id text default null, scope text default '')
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key     uuid := case when thread_id is not null then agui_internal.checked_thread_key(thread_id, scope) end;
+    retried bigint;
+begin
+    delete from agui_internal.job_note as note
+    where (retry.job is null or note.job = retry.job)
+        and (key is null or note.thread_key = key)
+        and (note.error is not null or note.attempts > 1);
+    get diagnostics retried = row_count;
+    return retried;
+end
+$$;
+
+comment on function agui.retry(text, text, text) is
+    'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
+    'threads of all scopes. Answers how many. '
+    'Errors: UI012 another thread has the same key.';
+
+revoke execute on function agui.retry(text, text, text) from public;
 
 -- sql/api/upkeep/verify.sql
 create or replace function agui.verify(thread_id text, scope text default '')
@@ -4459,7 +4632,8 @@ select
     now() - repacking.since as repack_lag,
     progress.runs as running_runs,
     progress.stale as stale_runs,
-    now() - progress.since as oldest_sign_of_life
+    now() - progress.since as oldest_sign_of_life,
+    quarantine.runs as quarantined_runs
 from (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
@@ -4488,7 +4662,13 @@ cross join (
     ) as latest on true
     cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
-) as progress;
+) as progress
+cross join (
+    -- As agui.quarantine has them, which whoever monitors may not read.
+    select count(*) as runs
+    from agui_internal.job_note as note
+    where note.run_no > 0 and (note.error is not null or note.attempts > 1)
+) as quarantine;
 
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
@@ -4507,6 +4687,53 @@ comment on column agui.lag.running_runs is 'Runs in progress.';
 comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
+
+comment on column agui.lag.quarantined_runs is 'Rows of agui.quarantine: runs that a job failed at and tries later.';
+
+-- sql/api/views/quarantine.sql
+create or replace view agui.quarantine with (security_invoker = true) as
+select
+    note.job,
+    thread.scope,
+    thread.thread_id,
+    run.run_id,
+    note.attempts,
+    note.code,
+    note.error,
+    note.noted_at as failed_at,
+    note.next_at as next_attempt_at,
+    note.thread_key,
+    note.run_no
+from agui_internal.job_note as note
+left join agui.thread as thread on thread.thread_key = note.thread_key
+left join agui.run as run on run.thread_key = note.thread_key and run.run_no = note.run_no
+where note.run_no > 0 and (note.error is not null or note.attempts > 1);
+
+comment on view agui.quarantine is
+    'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
+    'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
+
+comment on column agui.quarantine.job is 'compact, compact_running or repack.';
+
+comment on column agui.quarantine.scope is 'Scope of the thread.';
+
+comment on column agui.quarantine.thread_id is 'The thread.';
+
+comment on column agui.quarantine.run_id is 'The run.';
+
+comment on column agui.quarantine.attempts is 'How often the job has tried and failed.';
+
+comment on column agui.quarantine.code is 'SQLSTATE of the last failure; null: see error.';
+
+comment on column agui.quarantine.error is 'Why the last attempt failed; null: it ended without a word (killed, out of memory, out of time), or is in progress.';
+
+comment on column agui.quarantine.failed_at is 'When the last attempt failed or, without an error, when it began.';
+
+comment on column agui.quarantine.next_attempt_at is 'When the job tries again; null: with its next call.';
+
+comment on column agui.quarantine.thread_key is 'Key of the thread.';
+
+comment on column agui.quarantine.run_no is 'Number of the run in its thread.';
 
 -- sql/api/views/setting.sql
 create or replace view agui.setting as
@@ -5432,6 +5659,8 @@ begin atomic
     ) as latest
     where thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
+        -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
+        and latest.first_seq < 9223372036854775807 - 4294967296
         and (
             next_place.after_seq is null
             or next_place.after_seq = latest.first_seq + latest.n - 1 and latest.run_no = run.run_no
@@ -5763,8 +5992,19 @@ declare
     erasure agui.erasure;
 begin
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
-    select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    if older_than is null then
+        perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    else
+        -- A job does not wait for the transactions of others.
+        if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+            raise exception using
+                errcode = '55P03',
+                message = format('another transaction has the lock of the thread with key %s', thread_key);
+        end if;
+        perform set_config('lock_timeout', '200ms', true);
+        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    end if;
     if not found then
         return null;
     end if;
@@ -5790,6 +6030,7 @@ begin
     delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
     delete from agui.session_state as state where state.thread_key = erased.thread_key;
     delete from agui.session_key as known where known.thread_key = erased.thread_key;
+    delete from agui_internal.job_note as note where note.thread_key = erased.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = erased.thread_key;
     perform agui_internal.allow_log_change(true);
     delete from agui.run_input as given where given.thread_key = erased.thread_key;
@@ -5803,7 +6044,8 @@ $$;
 
 comment on function agui_internal.erase_thread(uuid, text, interval) is
     'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
-    'something was appended to it or saved in it less than older_than ago.';
+    'something was appended to it or saved in it less than older_than ago. With older_than it does not wait: 55P03 when another transaction '
+    'holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
 
@@ -8520,6 +8762,52 @@ comment on function agui_internal.allow_log_change(boolean) is
 
 revoke execute on function agui_internal.allow_log_change(boolean) from public;
 
+-- sql/internal/jobs/back_off.sql
+create or replace function agui_internal.back_off(attempts int)
+returns timestamptz
+language sql
+volatile
+parallel safe
+return clock_timestamp() + least(interval '1 minute' * 2 ^ least(attempts - 1, 20), interval '1 day');
+
+comment on function agui_internal.back_off(int) is
+    'When a job tries a run next that it has tried so often: after a minute, then after twice as long each time, a day at most.';
+
+revoke execute on function agui_internal.back_off(int) from public;
+
+-- sql/internal/jobs/begin_step.sql
+create or replace function agui_internal.begin_step()
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        -- No commit need wait for the disk: what a crash takes back is done again.
+        set_config('synchronous_commit', 'off', true),
+        -- Nobody's open transaction holds a job up: it goes on with other threads, and comes back.
+        set_config('lock_timeout', '200ms', true)
+$$;
+
+comment on function agui_internal.begin_step() is 'Sets what each transaction of a job has, until it ends.';
+
+revoke execute on function agui_internal.begin_step() from public;
+
+-- sql/internal/jobs/is_fault.sql
+create or replace function agui_internal.is_fault(code text)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Others say something of the server, the role or the moment: a lock (55), a deadlock or a conflict (40), a full disk or too many connections (53), a
+-- missing privilege or an upgrade in progress (42), a standby (25), a shutdown (57), a connection (08).
+return code in ('53200', '57014') or code !~ '^(55|40|53|42|25|57|08|58)';
+
+comment on function agui_internal.is_fault(text) is
+    'Whether an error with this SQLSTATE counts as a failed attempt at a run: others would put sound runs into quarantine, too.';
+
+revoke execute on function agui_internal.is_fault(text) from public;
+
 -- sql/internal/jobs/job_lock_id.sql
 create or replace function agui_internal.job_lock_id(name text)
 returns bigint
@@ -8534,6 +8822,133 @@ comment on function agui_internal.job_lock_id(text) is
     'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
+
+-- sql/internal/jobs/note_attempt.sql
+create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui_internal.job_note as note (job, thread_key, run_no, attempts)
+    values (note_attempt.job, note_attempt.thread_key, note_attempt.run_no, 1)
+    on conflict on constraint job_note_pkey do update
+    set attempts = note.attempts + 1,
+        code = null,
+        error = null,
+        -- Should nobody come to say how this attempt ended.
+        next_at = agui_internal.back_off(note.attempts + 1),
+        noted_at = excluded.noted_at;
+end
+$$;
+
+comment on function agui_internal.note_attempt(text, uuid, int) is
+    'Notes that a job is about to begin a run (0: runs of the thread). It is to be committed before the job does.';
+
+revoke execute on function agui_internal.note_attempt(text, uuid, int) from public;
+
+-- sql/internal/jobs/note_failure.sql
+create or replace function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_fault(coalesce(code, '')) then
+        update agui_internal.job_note as note
+        set code = note_failure.code,
+            error = note_failure.error,
+            next_at = agui_internal.back_off(note.attempts),
+            noted_at = clock_timestamp()
+        where note.job = note_failure.job and note.thread_key = note_failure.thread_key and note.run_no = note_failure.run_no;
+        return true;
+    end if;
+    perform agui_internal.take_back_attempt(job, thread_key, run_no);
+    return false;
+end
+$$;
+
+comment on function agui_internal.note_failure(text, uuid, int, text, text) is
+    'Notes how an attempt failed, and answers true; where the run had no part in that (agui_internal.is_fault), the attempt is taken back.';
+
+revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;
+
+-- sql/internal/jobs/note_success.sql
+create or replace function agui_internal.note_success(job text, thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.job_note as note
+    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
+end
+$$;
+
+comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
+
+revoke execute on function agui_internal.note_success(text, uuid, int) from public;
+
+-- sql/internal/jobs/runs_in_quarantine.sql
+create or replace function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean default false)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- As a rule there is no note of the thread, and this is one look into an index.
+    return array(
+        with recursive waiting as (
+            select note.run_no
+            from agui_internal.job_note as note
+            where note.job = 'compact'
+                and note.thread_key = runs_in_quarantine.thread_key
+                and note.run_no > 0
+                and (with_noted or note.next_at > clock_timestamp())
+            union
+            select child.run_no
+            from waiting
+            join agui.run as child
+                on child.thread_key = runs_in_quarantine.thread_key and child.parent_no = waiting.run_no
+        )
+        select waiting.run_no from waiting
+    );
+end
+$$;
+
+comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
+    'The runs of a thread that compaction leaves for later, because it failed at them or at one of their ancestors; with_noted: also those that it '
+    'may try at once.';
+
+revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;
+
+-- sql/internal/jobs/take_back_attempt.sql
+create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui_internal.job_note as note
+    where note.job = take_back_attempt.job
+        and note.thread_key = take_back_attempt.thread_key
+        and note.run_no = take_back_attempt.run_no
+        and note.attempts = 1;
+    update agui_internal.job_note as note
+    set attempts = note.attempts - 1, next_at = null
+    where note.job = take_back_attempt.job
+        and note.thread_key = take_back_attempt.thread_key
+        and note.run_no = take_back_attempt.run_no;
+$$;
+
+comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
+
+revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
 
 -- sql/internal/json/json_unguard.sql
 create or replace function agui_internal.json_unguard(document text)
@@ -9450,7 +9865,7 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
-                'table agui.event', 'table agui_internal.installed_object'
+                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader', 'agui_writer']
         ),
@@ -9458,7 +9873,7 @@ as $$
             array['insert'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint'
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui_internal.job_note'
             ],
             array['agui_writer']
         ),
@@ -9479,7 +9894,8 @@ as $$
         ),
         (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
         (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
-        (array['update'], array['table agui.thread_activity'], array['agui_writer']),
+        (array['update'], array['table agui.thread_activity', 'table agui_internal.job_note'], array['agui_writer']),
+        (array['delete'], array['table agui_internal.job_note'], array['agui_writer']),
         -- Nothing changes a thread's row; locking it takes the right to.
         (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
 
@@ -9686,6 +10102,7 @@ as $$
 declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
 begin
+    perform agui_internal.refuse_quarantined(run, until);
     return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
 $$;
@@ -9742,6 +10159,53 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
     '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/refuse_quarantined.sql
+create or replace function agui_internal.refuse_quarantined(run agui.run, until bigint)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    failed record;
+begin
+    -- As a rule there is no such note, and this is one look into an index.
+    perform
+    from agui_internal.job_note as note
+    where note.job = 'compact' and note.thread_key = run.thread_key and note.run_no > 0 and note.attempts > 1;
+    if not found then
+        return;
+    end if;
+    select member.run_id, note.attempts, note.error
+    into failed
+    from agui_internal.job_note as note
+    join agui.run as member
+        on member.thread_key = note.thread_key and member.run_no = note.run_no
+    where note.job = 'compact'
+        and note.thread_key = run.thread_key
+        and note.attempts > 1
+        and member.log_bytes is null
+        and member.first_seq <= coalesce(until, 9223372036854775807)
+        and exists (select from agui_internal.ancestors(run) as member_of where member_of.run_no = member.run_no)
+    order by note.run_no
+    limit 1;
+    if found then
+        raise exception using
+            errcode = 'UI022',
+            message = format('run "%s" is in quarantine: compaction failed at it %s times%s',
+                failed.run_id, failed.attempts, coalesce(', the last time with: ' || failed.error, '')),
+            hint = 'Its events can be read (agui.events). agui.quarantine says when it is tried next, agui.retry lets that be at once.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_quarantined(agui.run, bigint) is
+    'Refuses (UI022) to fold the lineage of a run, up to a seq (null: all of it), where compaction failed at a run of it twice: a read would take as '
+    'much time and memory as that did.';
+
+revoke execute on function agui_internal.refuse_quarantined(agui.run, bigint) from public;
 
 -- sql/internal/read/seq_at.sql
 create or replace function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz)
@@ -9827,8 +10291,9 @@ revoke execute on function agui_internal.join_batches(uuid, bigint, bigint) from
 
 -- sql/internal/repack/next_to_repack.sql
 create or replace function agui_internal.next_to_repack(
-    near       uuid,
-    older_than interval,
+    near        uuid,
+    older_than  interval,
+    passed_over uuid[] default '{}',
     out thread_key uuid,
     out run_no     int
 )
@@ -9844,24 +10309,51 @@ begin
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
     where run.thread_key = near and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+        and not exists (
+            select
+            from agui_internal.job_note as note
+            where note.job = 'repack' and note.thread_key = run.thread_key and note.run_no = run.run_no
+        )
     order by run.run_no
     limit 1;
-    if not found then
-        select run.thread_key, run.run_no
-        into next_to_repack.thread_key, next_to_repack.run_no
-        from agui.run as run
-        where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
-        order by run.ended_at
-        limit 1;
+    if found then
+        return;
     end if;
+    select run.thread_key, run.run_no
+    into next_to_repack.thread_key, next_to_repack.run_no
+    from agui.run as run
+    where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+        and not exists (
+            select
+            from agui_internal.job_note as note
+            where note.job = 'repack' and note.thread_key = run.thread_key and note.run_no = run.run_no
+        )
+    order by run.ended_at
+    limit 1;
+    if found then
+        return;
+    end if;
+    -- Last, what was begun before and has not ended.
+    select run.thread_key, run.run_no
+    into next_to_repack.thread_key, next_to_repack.run_no
+    from agui_internal.job_note as note
+    join agui.run as run
+        on run.thread_key = note.thread_key and run.run_no = note.run_no
+    where note.job = 'repack' and (note.next_at is null or note.next_at <= clock_timestamp())
+        and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+    order by note.attempts, note.noted_at
+    limit 1;
 end
 $$;
 
-comment on function agui_internal.next_to_repack(uuid, interval) is
+comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
     'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first. Nulls: there is none.';
+    'the one that ended first, at last one that was tried before and may be tried now. Nulls: there is none.';
 
-revoke execute on function agui_internal.next_to_repack(uuid, interval) from public;
+revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
 
 -- sql/internal/repack/repack_run.sql
 create or replace function agui_internal.repack_run(
@@ -9869,7 +10361,8 @@ create or replace function agui_internal.repack_run(
     run_no     int,
     after_seq  bigint default 0,
     out next_seq bigint,
-    out joined   int
+    out joined   int,
+    out is_busy  boolean
 )
 language plpgsql
 volatile
@@ -9895,9 +10388,18 @@ declare
     done      int := 0;
 begin
     joined := 0;
+    is_busy := true;
     -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
-    -- not see what happens here, fail with 40001; it also waits for a compactor that is at work on the thread.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    -- not see what happens here, fail with 40001. What an open transaction or a compactor holds is left for later.
+    if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+        return;
+    end if;
+    perform from agui.thread as thread where thread.thread_key = repack_run.thread_key for no key update skip locked;
+    if not found then
+        is_busy := exists (select from agui.thread as thread where thread.thread_key = repack_run.thread_key);
+        return;
+    end if;
+    is_busy := false;
     update agui.thread as thread set created_at = created_at where thread.thread_key = repack_run.thread_key;
 
     select * into run
@@ -9966,7 +10468,7 @@ $$;
 comment on function agui_internal.repack_run(uuid, int, bigint) is
     'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
     'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. To write to the log takes the rights of agui_maintainer.';
+    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done. To write to the log takes the rights of agui_maintainer.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;
 
@@ -10455,6 +10957,84 @@ comment on function agui_internal.awaits_start(uuid, int, bigint) is
 
 revoke execute on function agui_internal.awaits_start(uuid, int, bigint) from public;
 
+-- sql/internal/snapshots/choose_to_compact.sql
+create or replace function agui_internal.choose_to_compact(
+    near         uuid,
+    from_at      timestamptz,
+    due_by       timestamptz,
+    passed_over  uuid[],
+    whole_threads boolean,
+    out thread_key uuid,
+    out run_no     int,
+    out place      timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if near is not null then
+        run_no := agui_internal.next_to_compact(near, due_by);
+        if run_no is null then
+            -- All of the thread is done but what waits: it is no longer taken run by run.
+            delete from agui_internal.job_note as note
+            where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
+        else
+            thread_key := near;
+            place := from_at;
+        end if;
+    end if;
+    while run_no is null loop
+        -- Threads that someone else holds are passed over. Going on from the last claim spares the index entries of all runs done
+        -- since then, which only vacuum removes.
+        select run.thread_key, run.ended_at into thread_key, place
+        from agui.run as run
+        join agui.thread as thread on thread.thread_key = run.thread_key
+        where run.log_bytes is null
+            and run.status <> 'running'
+            and run.ended_at >= from_at
+            and run.ended_at <= due_by
+            and run.thread_key <> all (passed_over)
+            and not exists (
+                select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
+            )
+        order by run.ended_at
+        limit 1
+        for no key update of thread skip locked;
+        exit when not found;
+        -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
+        run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
+        passed_over := passed_over || thread_key;
+    end loop;
+    if run_no is null and from_at = '-infinity' then
+        -- Last, what was begun before and has not ended: fewest attempts first.
+        select noted.thread_key, noted.next_no, from_at
+        into thread_key, run_no, place
+        from agui.thread as thread
+        join lateral (
+            select note.thread_key, min(note.attempts) as attempts, min(note.noted_at) as noted_at, agui_internal.next_to_compact(note.thread_key, due_by) as next_no
+            from agui_internal.job_note as note
+            where note.job = 'compact' and note.thread_key <> all (passed_over)
+            group by note.thread_key
+        ) as noted on noted.thread_key = thread.thread_key
+        where noted.next_no is not null
+        order by noted.attempts, noted.noted_at
+        limit 1
+        for no key update of thread skip locked;
+    end if;
+    if run_no is not null then
+        perform agui_internal.note_attempt('compact', thread_key, run_no);
+    end if;
+end
+$$;
+
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
+    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
+    'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
+    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over.';
+
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
+
 -- sql/internal/types/carried_fold.sql
 -- What agui_internal.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
 -- snapshot.
@@ -10497,6 +11077,17 @@ begin
     from agui.run as ended
     where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
     select * into size from agui_internal.run_size(thread_key, run_no, run.last_seq);
+
+    if not exists (
+        select
+        from agui_internal.batch_with(compact_run.thread_key, run.last_seq) as batch
+        where batch.run_no = run.run_no and batch.first_seq + batch.n > run.last_seq
+    ) then
+        raise exception using
+            errcode = 'data_corrupted',
+            message = format('the log has no event at seq %s, where run "%s" ends', run.last_seq, run.run_id),
+            hint = 'agui.verify names all that is wrong with the thread.';
+    end if;
 
     -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
     if exists (
@@ -10771,23 +11362,32 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    waiting int[] := '{}';
+    next_no int;
 begin
-    -- Parents before children. A parent has ended before its children, so it is due when they are.
-    return (
-        select run.run_no
+    -- What no attempt has failed at comes first, then what may be tried once more.
+    for attempt in 1 .. 2 loop
+        waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt = 1);
+        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        select run.run_no into next_no
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
             and run.log_bytes is null
             and run.status <> 'running'
             and run.ended_at <= due_by
+            and run.run_no <> all (waiting)
         order by run.run_no
-        limit 1
-    );
+        limit 1;
+        exit when found or waiting = '{}';
+    end loop;
+    return next_no;
 end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz) is
-    'The next run of a thread that compaction has to process, of those that ended at due_by at the latest; null when there is none.';
+    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
+    'those that go on from them, are passed over.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz) from public;
 
@@ -10831,7 +11431,10 @@ declare
     run_no  int;
     dropped int := 0;
 begin
-    perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update;
+    perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
+    if not found then
+        return 0;  -- who holds it may be compacting it; repack weighs them once more
+    end if;
     select max(run.run_no) into tip
     from agui.run
     where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
@@ -12019,6 +12622,7 @@ begin
     if run.run_no is null then
         return '[]';
     end if;
+    perform agui_internal.refuse_quarantined(run, until);
     if shape = 'snapshot' then
         events := agui_internal.replay_snapshot(thread_id, run, until);
         if events is not null then
@@ -12775,6 +13379,112 @@ comment on function agui_internal.orphaned_keys(text) is
 
 revoke execute on function agui_internal.orphaned_keys(text) from public;
 
+-- sql/internal/verify/snapshot_difference.sql
+create or replace function agui_internal.snapshot_difference(thread_key uuid, run_no int, fold agui_internal.fold)
+returns text
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stored  agui.snapshot;
+    numbers int[];
+    is_same boolean;
+begin
+    select snapshot.* into stored
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = snapshot_difference.thread_key and snapshot.run_no = snapshot_difference.run_no;
+    numbers := agui_internal.snapshot_numbers(thread_key, run_no);
+
+    if cardinality(numbers) <> cardinality(fold.bodies) then
+        is_same := false;
+    elsif numbers = fold.message_nos then
+        is_same := true;
+    else
+        with place as materialized (
+            select pair.position, pair.number, pair.fold_number
+            from unnest(numbers, fold.message_nos) with ordinality as pair (number, fold_number, position)
+        ),
+        -- What is not known to be the same: its body is compared.
+        changed as materialized (
+            select place.position, place.number, place.fold_number
+            from place
+            where place.fold_number is distinct from place.number
+        ),
+        -- A message that stands at several places is one in both.
+        related as (
+            select
+                place.position,
+                min(place.position) over (partition by place.number) as first_stored,
+                case
+                    when place.fold_number is null then place.position
+                    else min(place.position) over (partition by place.fold_number)
+                end as first_folded
+            from place
+            where place.number in (select changed.number from changed)
+                or place.fold_number in (select changed.fold_number from changed)
+        )
+        select
+            not exists (
+                select
+                from changed
+                -- One look-up each: few have changed.
+                cross join lateral (
+                    select (
+                        select message.body::text
+                        from agui.message as message
+                        where message.thread_key = snapshot_difference.thread_key and message.message_no = changed.number
+                    )
+                ) as message (body)
+                where message.body is null
+                    or message.body <> fold.bodies[changed.position]
+                        and not agui_internal.json_equal(message.body, fold.bodies[changed.position])
+            )
+            and not exists (select from related where related.first_stored <> related.first_folded)
+        into is_same;
+    end if;
+    if is_same
+        and agui_internal.json_equal(stored.state::text, fold.state)
+        and agui_internal.json_equal(stored.interrupts::text, fold.interrupts)
+        and agui_internal.json_equal(coalesce(stored.lanes::text, '[]'), coalesce(fold.lanes, '[]'))
+    then
+        return null;
+    end if;
+    return agui_internal.fold_difference(agui_internal.load_snapshot(thread_key, run_no), fold);
+end
+$$;
+
+comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) is
+    'The first thing that the snapshot of a run does not have in common with a fold; null: they mean the same. Messages that have the same '
+    'number in both are not read: the fold has it from a snapshot that was compared before.';
+
+revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;
+
+-- sql/internal/verify/snapshot_numbers.sql
+create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return array(
+        select numbers.number
+        from agui.snapshot as snapshot
+        cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        cross join generate_series(lower(part.message_nos), upper(part.message_nos) - 1) as numbers (number)
+        where snapshot.thread_key = snapshot_numbers.thread_key and snapshot.run_no = snapshot_numbers.run_no
+        order by part.position, numbers.number
+    );
+end
+$$;
+
+comment on function agui_internal.snapshot_numbers(uuid, int) is 'The message versions of a snapshot, in order.';
+
+revoke execute on function agui_internal.snapshot_numbers(uuid, int) from public;
+
 -- sql/internal/verify/thread_keys.sql
 create or replace function agui_internal.thread_keys(thread_id text, scope text default '')
 returns setof uuid
@@ -12976,7 +13686,19 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
         union all
-        select 5, 0, null,
+        -- Compaction processed it, and marked it so, without the events that its writer appended behind the end meanwhile.
+        select 5, run.run_no, run.run_id,
+            format('the run''s row counts %s events, its log has %s', run.n, log.n)
+        from agui.run as run
+        join (
+            select batch.run_no, sum(batch.n) as n
+            from agui.batch as batch
+            where batch.thread_key = verify_references.thread_key
+            group by batch.run_no
+        ) as log on log.run_no = run.run_no
+        where run.thread_key = verify_references.thread_key and run.n < log.n
+        union all
+        select 6, 0, null,
             case
                 when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
                 when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
@@ -12997,8 +13719,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, and whether '
-    'the thread has its place in lists.';
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, whether '
+    'compaction counted all events of a run, and whether the thread has its place in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;
 
@@ -13100,7 +13822,8 @@ as $$
             ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
             ('damage', run.status = 'running' and run.last_seq is not null,
                 format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            ('damage', log.n <> run.n,
+            -- Where it counts fewer, that can be counted again: see agui_internal.verify_references.
+            ('damage', log.n < run.n,
                 format('the run''s row counts %s events, its log has %s', run.n, log.n)),
             ('damage', foreign_start.seq is not null,
                 format('the run''s RUN_STARTED names another run, "%s"', foreign_start.run_id)),
@@ -13224,9 +13947,12 @@ declare
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
+    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    folded_no  int;
+    is_next    boolean;
 begin
-    -- Ancestors come first, so each snapshot is compared with a fold that starts from one already proven: in sum the whole log
-    -- is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
+    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -13238,7 +13964,8 @@ begin
         if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
             whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
         end if;
-        continue when run.through_seq is null;
+        is_next := run.parent_no = folded_no and whole[run.run_no] is not null and run.status <> 'running';
+        continue when run.through_seq is null and not coalesce(is_next, false);
 
         difference := null;
         if whole[run.run_no] is null then
@@ -13248,16 +13975,33 @@ begin
                 run.through_seq, run.first_seq, coalesce(run.last_seq::text, '(in progress)'));
         else
             begin
-                difference := 'the snapshot is not what the log says: ' || agui_internal.fold_difference(
-                    agui_internal.load_snapshot(thread_key, run.run_no),
-                    agui_internal.fold_run(
+                if is_next then
+                    fold := agui_internal.fold_runs(
+                        fold, thread_key, array[run.run_no], array[run.first_seq - 1], array[coalesce(run.through_seq, run.last_seq)]
+                    );
+                else
+                    fold := agui_internal.fold_run(
                         thread_key, run.run_no, run.through_seq,
                         agui_internal.fold_base(thread_key, run.run_no, run.through_seq, wrong || run.run_no)
-                    )
-                );
+                    );
+                end if;
+                folded_no := run.run_no;
+                if run.through_seq is not null then
+                    difference := 'the snapshot is not what the log says: '
+                        || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
+                    if difference is null then
+                        fold.message_nos := agui_internal.snapshot_numbers(thread_key, run.run_no);
+                    end if;
+                    if run.through_seq < whole[run.run_no] then
+                        folded_no := null;  -- the rest of the run is not part of it
+                    end if;
+                end if;
             exception
                 when others then
-                    difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    folded_no := null;
+                    if run.through_seq is not null then
+                        difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    end if;
             end;
         end if;
         if difference is not null then
@@ -13303,7 +14047,8 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            (thread.thread_key is null,
+            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
@@ -13315,7 +14060,7 @@ as $$
                         where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
                     ),
                 'the thread has no runs'),
-            (erasure.erased_at is not null,
+            (erasure.erased_at is not null and (thread.thread_key is not null or it.has <> ''),
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
     ) as problem (is_there, text)
     where problem.is_there
@@ -13395,55 +14140,56 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''f952cc1a5683becc2b66b571cb12ddc9a9454c9ceb38426533a81412e73755fa'', ''{
-index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
-routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
-routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children, routine agui.compact,
-routine agui.compact_events, routine agui.compact_running, routine agui.erase, routine agui.erase_older,
-routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.history,
-routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
-routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
-routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.merge_base,
-routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+as 'select 2, ''a948be6ca64b9a8226aec7c485dff2f94b3b1d41199e9880b6f914eaec3f2c3f'', ''{
+index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
+index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
+routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
+routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
+routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.erase,
+routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
+routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
+routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
+routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
+routine agui.merge_base, routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
 routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
-routine agui.restore, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
 routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
 routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
 routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
 routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.alive_until,
 routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
-routine agui_internal.awaits_start, routine agui_internal.batch_with, routine agui_internal.batches_behind,
-routine agui_internal.catalog_objects, routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
-routine agui_internal.close_run, routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks,
-routine agui_internal.compact_input, routine agui_internal.compact_lanes, routine agui_internal.compact_metadata,
-routine agui_internal.compact_run, routine agui_internal.compact_runs, routine agui_internal.compact_snapshots,
-routine agui_internal.compact_step, routine agui_internal.count_plain_events, routine agui_internal.define_settings,
-routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
-routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread,
-routine agui_internal.erase_thread, routine agui_internal.event_references, routine agui_internal.event_time,
-routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
-routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fold_activity,
-routine agui_internal.fold_assistant_call, routine agui_internal.fold_at, routine agui_internal.fold_base,
-routine agui_internal.fold_calls, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
-routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
-routine agui_internal.fold_find, routine agui_internal.fold_given, routine agui_internal.fold_input,
-routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_message_list,
-routine agui_internal.fold_messages, routine agui_internal.fold_open, routine agui_internal.fold_part,
-routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.has_activity_since,
-routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
-routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
-routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
-routine agui_internal.installed, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
-routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
-routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
+routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_with,
+routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui_internal.choose_to_compact, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
+routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
+routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_runs,
+routine agui_internal.compact_snapshots, routine agui_internal.compact_step, routine agui_internal.count_plain_events,
+routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
+routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
+routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
+routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
+routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
+routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_calls,
+routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
+routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_open, routine agui_internal.fold_part, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
+routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
+routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
+routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_member_set, routine agui_internal.json_members,
+routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
+routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
+routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
 routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
 routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
@@ -13454,41 +14200,44 @@ routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine 
 routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
 routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.next_place,
 routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
-routine agui_internal.note_run_begun, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
+routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
 routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
 routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
 routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
 routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
 routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
-routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
-routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.scan_events,
-routine agui_internal.scope_key, routine agui_internal.seq_at, routine agui_internal.session_lock_id,
-routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
-routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
+routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
+routine agui_internal.repack_run, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
+routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
+routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
 routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
-routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
-routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
-routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.setting, table agui_internal.uptime,
-trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
-trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
-trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread, type agui.activity,
-type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row, type agui.event_row,
-type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info,
-type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
-type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
-type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.setting,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
+trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
+trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
+trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
+type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
+type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_inspection,
+type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
+type agui_internal.fold_call, type agui_internal.fold_message, type agui_internal.inactive_thread,
+type agui_internal.input_place, type agui_internal.json_nodes, type agui_internal.life_event,
+type agui_internal.open_part, type agui_internal.reopening, type agui_internal.run_position,
+type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,
 view agui.stats
 }''::text[]';
 

@@ -219,7 +219,8 @@ create table agui.lag (
     "repack_lag" interval,
     "running_runs" bigint,
     "stale_runs" bigint,
-    "oldest_sign_of_life" interval
+    "oldest_sign_of_life" interval,
+    "quarantined_runs" bigint
 );
 comment on table agui.lag is 'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages alone, and pg_monitor may read it.';
 comment on column agui.lag."runs_to_compact" is 'Ended runs that compaction has not processed yet.';
@@ -229,6 +230,33 @@ comment on column agui.lag."repack_lag" is 'How long ago the first of them ended
 comment on column agui.lag."running_runs" is 'Runs in progress.';
 comment on column agui.lag."stale_runs" is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 comment on column agui.lag."oldest_sign_of_life" is 'The longest that any of them has been silent; null: there is none.';
+comment on column agui.lag."quarantined_runs" is 'Rows of agui.quarantine: runs that a job failed at and tries later.';
+
+create table agui.quarantine (
+    "job" text,
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "attempts" integer,
+    "code" text,
+    "error" text,
+    "failed_at" timestamp with time zone,
+    "next_attempt_at" timestamp with time zone,
+    "thread_key" uuid,
+    "run_no" integer
+);
+comment on table agui.quarantine is 'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
+comment on column agui.quarantine."job" is 'compact, compact_running or repack.';
+comment on column agui.quarantine."scope" is 'Scope of the thread.';
+comment on column agui.quarantine."thread_id" is 'The thread.';
+comment on column agui.quarantine."run_id" is 'The run.';
+comment on column agui.quarantine."attempts" is 'How often the job has tried and failed.';
+comment on column agui.quarantine."code" is 'SQLSTATE of the last failure; null: see error.';
+comment on column agui.quarantine."error" is 'Why the last attempt failed; null: it ended without a word (killed, out of memory, out of time), or is in progress.';
+comment on column agui.quarantine."failed_at" is 'When the last attempt failed or, without an error, when it began.';
+comment on column agui.quarantine."next_attempt_at" is 'When the job tries again; null: with its next call.';
+comment on column agui.quarantine."thread_key" is 'Key of the thread.';
+comment on column agui.quarantine."run_no" is 'Number of the run in its thread.';
 
 create table agui.setting (
     "name" text,
@@ -513,6 +541,7 @@ create function agui.remove_session_state(thread_id text, key text, run_id text 
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';
 create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns integer language sql as '';
 create function agui.restore(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.retry(job text DEFAULT NULL::text, thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.runs(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_session(session json, scope text DEFAULT ''::text) returns json language sql as '';

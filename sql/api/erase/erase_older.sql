@@ -12,6 +12,12 @@ declare
     stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
     next    agui_internal.inactive_thread;
     threads int := 0;
+    erasure agui.erasure;
+    pass    int := 1;
+    busy    uuid[] := '{}';  -- what others hold, for the second pass
+    failed  uuid[] := '{}';
+    failure text;
+    code    text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -24,19 +30,50 @@ begin
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
-        select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
-        exit when not found;
-        perform agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+        if pass = 1 then
+            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
+            if not found then
+                pass := 2;
+                continue;
+            end if;
+        else
+            exit when busy = '{}';
+            next.thread_key := busy[1];
+            busy := busy[2 :];
+        end if;
+        begin
+            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+            if erasure.thread_key is not null then
+                threads := threads + 1;
+            end if;
+        exception
+            when others then
+                if sqlstate = '55P03' then
+                    busy := case when pass = 1 then busy || next.thread_key else busy end;
+                else
+                    raise warning 'agui.erase_older: thread with key %: %', next.thread_key, sqlerrm;
+                    failed := failed || next.thread_key;
+                    failure := coalesce(failure, sqlerrm);
+                    code := coalesce(code, sqlstate);
+                end if;
+        end;
         commit;
-        threads := threads + 1;
     end loop;
     commit;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
+    end if;
 end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
     'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
     'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
-    'max_time (null: when all are gone). Call it outside a transaction block.';
+    'max_time (null: when all are gone). A thread that another transaction holds, or that fails, does not hold '
+    'up the others. Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;

@@ -54,6 +54,7 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
     'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

@@ -122,6 +122,7 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
     'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
     'log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

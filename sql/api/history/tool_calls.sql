@@ -114,6 +114,7 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
     'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
     'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

@@ -32,6 +32,7 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
     'lineage''s events, as agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key, UI013 there is no such shape.';
+    'same key, UI013 there is no such shape, '
+    'UI022 a run in quarantine.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;

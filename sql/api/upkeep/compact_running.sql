@@ -6,6 +6,9 @@ declare
     stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
     candidate record;
     latest    agui.run;
+    failed    text[] := '{}';
+    failure   text;
+    code      text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -16,6 +19,8 @@ begin
         from agui.run as run
         left join agui.snapshot as snapshot
             on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+        left join agui_internal.job_note as note
+            on note.job = 'compact_running' and note.thread_key = run.thread_key and note.run_no = run.run_no
         cross join lateral (
             select coalesce(pg_catalog.sum(batch.n), 0) as n
             from agui.batch as batch
@@ -23,37 +28,67 @@ begin
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
         ) as news
-        where run.status = 'running' and news.n >= every_events
-        order by run.thread_key, run.run_no
+        where run.status = 'running'
+            and news.n >= every_events
+            and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
+        order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
         exit when pg_catalog.clock_timestamp() >= stop_at;
+        perform agui_internal.begin_step();
+        perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
+        commit;
+        perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
+            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
+            commit;
             raise notice 'agui.compact_running does nothing more: another one is at work';
             exit;
         end if;
-        perform
-        from agui.thread as thread
-        where thread.thread_key = candidate.thread_key
-        for no key update skip locked;
-        if found then
-            -- Looked at anew: it may have ended since, and is compaction's then.
-            select run.* into latest
-            from agui.run as run
-            where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-            if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
-                perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
-                perform agui_internal.fill_title(latest.thread_key);
+        begin
+            perform
+            from agui.thread as thread
+            where thread.thread_key = candidate.thread_key
+            for no key update skip locked;
+            if found then
+                -- Looked at anew: it may have ended since, and is compaction's then.
+                select run.* into latest
+                from agui.run as run
+                where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
+                if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
+                    perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
+                    perform agui_internal.fill_title(latest.thread_key);
+                end if;
             end if;
-        end if;
+            perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
+        exception
+            when others then
+                raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, candidate.run_no, sqlstate, sqlerrm);
+                if sqlstate <> '55P03' then
+                    failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
+                    failure := coalesce(failure, sqlerrm);
+                    code := coalesce(code, sqlstate);
+                end if;
+        end;
         commit;
     end loop;
+
+    if failure is not null then
+        raise exception using
+            errcode = code,
+            message = pg_catalog.format('%s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
+            detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
+            hint = 'The others have one. agui.quarantine says when these are tried next.';
+    end if;
 end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done). Commits run by run; threads that another compactor holds are passed over. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block.';
+    'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
+    'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
+    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
+    'Errors: UI022 a run in quarantine.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

@@ -40,6 +40,7 @@ begin
         carried := agui_internal.compact_run(key, run_no, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
+    delete from agui_internal.job_note as note where note.thread_key = key;
     perform agui_internal.rebuild_activity(key);
     perform agui_internal.fill_title(key);
     return (select count(*) from agui.snapshot as snapshot where snapshot.thread_key = key);

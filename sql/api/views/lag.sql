@@ -6,7 +6,8 @@ select
     now() - repacking.since as repack_lag,
     progress.runs as running_runs,
     progress.stale as stale_runs,
-    now() - progress.since as oldest_sign_of_life
+    now() - progress.since as oldest_sign_of_life,
+    quarantine.runs as quarantined_runs
 from (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
@@ -35,7 +36,13 @@ cross join (
     ) as latest on true
     cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
-) as progress;
+) as progress
+cross join (
+    -- As agui.quarantine has them, which whoever monitors may not read.
+    select count(*) as runs
+    from agui_internal.job_note as note
+    where note.run_no > 0 and (note.error is not null or note.attempts > 1)
+) as quarantine;
 
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
@@ -47,3 +54,4 @@ comment on column agui.lag.repack_lag is 'How long ago the first of them ended; 
 comment on column agui.lag.running_runs is 'Runs in progress.';
 comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
 comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
+comment on column agui.lag.quarantined_runs is 'Rows of agui.quarantine: runs that a job failed at and tries later.';

@@ -9,8 +9,19 @@ declare
     erasure agui.erasure;
 begin
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
-    select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    if older_than is null then
+        perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    else
+        -- A job does not wait for the transactions of others.
+        if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+            raise exception using
+                errcode = '55P03',
+                message = format('another transaction has the lock of the thread with key %s', thread_key);
+        end if;
+        perform set_config('lock_timeout', '200ms', true);
+        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    end if;
     if not found then
         return null;
     end if;
@@ -36,6 +47,7 @@ begin
     delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
     delete from agui.session_state as state where state.thread_key = erased.thread_key;
     delete from agui.session_key as known where known.thread_key = erased.thread_key;
+    delete from agui_internal.job_note as note where note.thread_key = erased.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = erased.thread_key;
     perform agui_internal.allow_log_change(true);
     delete from agui.run_input as given where given.thread_key = erased.thread_key;
@@ -49,6 +61,7 @@ $$;
 
 comment on function agui_internal.erase_thread(uuid, text, interval) is
     'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
-    'something was appended to it or saved in it less than older_than ago.';
+    'something was appended to it or saved in it less than older_than ago. With older_than it does not wait: 55P03 when another transaction '
+    'holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;

@@ -12,7 +12,7 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
-                'table agui.event', 'table agui_internal.installed_object'
+                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader', 'agui_writer']
         ),
@@ -20,7 +20,7 @@ as $$
             array['insert'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint'
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui_internal.job_note'
             ],
             array['agui_writer']
         ),
@@ -41,7 +41,8 @@ as $$
         ),
         (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
         (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
-        (array['update'], array['table agui.thread_activity'], array['agui_writer']),
+        (array['update'], array['table agui.thread_activity', 'table agui_internal.job_note'], array['agui_writer']),
+        (array['delete'], array['table agui_internal.job_note'], array['agui_writer']),
         -- Nothing changes a thread's row; locking it takes the right to.
         (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
 

@@ -8,6 +8,7 @@ as $$
 declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
 begin
+    perform agui_internal.refuse_quarantined(run, until);
     return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
 $$;

@@ -1,6 +1,7 @@
 create or replace function agui_internal.next_to_repack(
-    near       uuid,
-    older_than interval,
+    near        uuid,
+    older_than  interval,
+    passed_over uuid[] default '{}',
     out thread_key uuid,
     out run_no     int
 )
@@ -16,21 +17,48 @@ begin
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
     where run.thread_key = near and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+        and not exists (
+            select
+            from agui_internal.job_note as note
+            where note.job = 'repack' and note.thread_key = run.thread_key and note.run_no = run.run_no
+        )
     order by run.run_no
     limit 1;
-    if not found then
-        select run.thread_key, run.run_no
-        into next_to_repack.thread_key, next_to_repack.run_no
-        from agui.run as run
-        where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
-        order by run.ended_at
-        limit 1;
+    if found then
+        return;
     end if;
+    select run.thread_key, run.run_no
+    into next_to_repack.thread_key, next_to_repack.run_no
+    from agui.run as run
+    where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+        and not exists (
+            select
+            from agui_internal.job_note as note
+            where note.job = 'repack' and note.thread_key = run.thread_key and note.run_no = run.run_no
+        )
+    order by run.ended_at
+    limit 1;
+    if found then
+        return;
+    end if;
+    -- Last, what was begun before and has not ended.
+    select run.thread_key, run.run_no
+    into next_to_repack.thread_key, next_to_repack.run_no
+    from agui_internal.job_note as note
+    join agui.run as run
+        on run.thread_key = note.thread_key and run.run_no = note.run_no
+    where note.job = 'repack' and (note.next_at is null or note.next_at <= clock_timestamp())
+        and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+        and run.thread_key <> all (passed_over)
+    order by note.attempts, note.noted_at
+    limit 1;
 end
 $$;
 
-comment on function agui_internal.next_to_repack(uuid, interval) is
+comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
     'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first. Nulls: there is none.';
+    'the one that ended first, at last one that was tried before and may be tried now. Nulls: there is none.';
 
-revoke execute on function agui_internal.next_to_repack(uuid, interval) from public;
+revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;

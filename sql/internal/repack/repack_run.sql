@@ -3,7 +3,8 @@ create or replace function agui_internal.repack_run(
     run_no     int,
     after_seq  bigint default 0,
     out next_seq bigint,
-    out joined   int
+    out joined   int,
+    out is_busy  boolean
 )
 language plpgsql
 volatile
@@ -29,9 +30,18 @@ declare
     done      int := 0;
 begin
     joined := 0;
+    is_busy := true;
     -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
-    -- not see what happens here, fail with 40001; it also waits for a compactor that is at work on the thread.
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    -- not see what happens here, fail with 40001. What an open transaction or a compactor holds is left for later.
+    if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+        return;
+    end if;
+    perform from agui.thread as thread where thread.thread_key = repack_run.thread_key for no key update skip locked;
+    if not found then
+        is_busy := exists (select from agui.thread as thread where thread.thread_key = repack_run.thread_key);
+        return;
+    end if;
+    is_busy := false;
     update agui.thread as thread set created_at = created_at where thread.thread_key = repack_run.thread_key;
 
     select * into run
@@ -100,6 +110,6 @@ $$;
 comment on function agui_internal.repack_run(uuid, int, bigint) is
     'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
     'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. To write to the log takes the rights of agui_maintainer.';
+    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done. To write to the log takes the rights of agui_maintainer.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;

@@ -21,6 +21,17 @@ begin
     where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
     select * into size from agui_internal.run_size(thread_key, run_no, run.last_seq);
 
+    if not exists (
+        select
+        from agui_internal.batch_with(compact_run.thread_key, run.last_seq) as batch
+        where batch.run_no = run.run_no and batch.first_seq + batch.n > run.last_seq
+    ) then
+        raise exception using
+            errcode = 'data_corrupted',
+            message = format('the log has no event at seq %s, where run "%s" ends', run.last_seq, run.run_id),
+            hint = 'agui.verify names all that is wrong with the thread.';
+    end if;
+
     -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
     if exists (
         select

@@ -5,22 +5,31 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    waiting int[] := '{}';
+    next_no int;
 begin
-    -- Parents before children. A parent has ended before its children, so it is due when they are.
-    return (
-        select run.run_no
+    -- What no attempt has failed at comes first, then what may be tried once more.
+    for attempt in 1 .. 2 loop
+        waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt = 1);
+        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        select run.run_no into next_no
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
             and run.log_bytes is null
             and run.status <> 'running'
             and run.ended_at <= due_by
+            and run.run_no <> all (waiting)
         order by run.run_no
-        limit 1
-    );
+        limit 1;
+        exit when found or waiting = '{}';
+    end loop;
+    return next_no;
 end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz) is
-    'The next run of a thread that compaction has to process, of those that ended at due_by at the latest; null when there is none.';
+    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
+    'those that go on from them, are passed over.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz) from public;

@@ -9,7 +9,10 @@ declare
     run_no  int;
     dropped int := 0;
 begin
-    perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update;
+    perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
+    if not found then
+        return 0;  -- who holds it may be compacting it; repack weighs them once more
+    end if;
     select max(run.run_no) into tip
     from agui.run
     where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';

@@ -12,6 +12,7 @@ begin
     if run.run_no is null then
         return '[]';
     end if;
+    perform agui_internal.refuse_quarantined(run, until);
     if shape = 'snapshot' then
         events := agui_internal.replay_snapshot(thread_id, run, until);
         if events is not null then

@@ -47,7 +47,19 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
         union all
-        select 5, 0, null,
+        -- Compaction processed it, and marked it so, without the events that its writer appended behind the end meanwhile.
+        select 5, run.run_no, run.run_id,
+            format('the run''s row counts %s events, its log has %s', run.n, log.n)
+        from agui.run as run
+        join (
+            select batch.run_no, sum(batch.n) as n
+            from agui.batch as batch
+            where batch.thread_key = verify_references.thread_key
+            group by batch.run_no
+        ) as log on log.run_no = run.run_no
+        where run.thread_key = verify_references.thread_key and run.n < log.n
+        union all
+        select 6, 0, null,
             case
                 when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
                 when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
@@ -68,7 +80,7 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, and whether '
-    'the thread has its place in lists.';
+    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, whether '
+    'compaction counted all events of a run, and whether the thread has its place in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;

@@ -11,9 +11,12 @@ declare
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
+    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    folded_no  int;
+    is_next    boolean;
 begin
-    -- Ancestors come first, so each snapshot is compared with a fold that starts from one already proven: in sum the whole log
-    -- is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
+    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -25,7 +28,8 @@ begin
         if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
             whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
         end if;
-        continue when run.through_seq is null;
+        is_next := run.parent_no = folded_no and whole[run.run_no] is not null and run.status <> 'running';
+        continue when run.through_seq is null and not coalesce(is_next, false);
 
         difference := null;
         if whole[run.run_no] is null then
@@ -35,16 +39,33 @@ begin
                 run.through_seq, run.first_seq, coalesce(run.last_seq::text, '(in progress)'));
         else
             begin
-                difference := 'the snapshot is not what the log says: ' || agui_internal.fold_difference(
-                    agui_internal.load_snapshot(thread_key, run.run_no),
-                    agui_internal.fold_run(
+                if is_next then
+                    fold := agui_internal.fold_runs(
+                        fold, thread_key, array[run.run_no], array[run.first_seq - 1], array[coalesce(run.through_seq, run.last_seq)]
+                    );
+                else
+                    fold := agui_internal.fold_run(
                         thread_key, run.run_no, run.through_seq,
                         agui_internal.fold_base(thread_key, run.run_no, run.through_seq, wrong || run.run_no)
-                    )
-                );
+                    );
+                end if;
+                folded_no := run.run_no;
+                if run.through_seq is not null then
+                    difference := 'the snapshot is not what the log says: '
+                        || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
+                    if difference is null then
+                        fold.message_nos := agui_internal.snapshot_numbers(thread_key, run.run_no);
+                    end if;
+                    if run.through_seq < whole[run.run_no] then
+                        folded_no := null;  -- the rest of the run is not part of it
+                    end if;
+                end if;
             exception
                 when others then
-                    difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    folded_no := null;
+                    if run.through_seq is not null then
+                        difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
+                    end if;
             end;
         end if;
         if difference is not null then

@@ -28,7 +28,8 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            (thread.thread_key is null,
+            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
@@ -40,7 +41,7 @@ as $$
                         where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
                     ),
                 'the thread has no runs'),
-            (erasure.erased_at is not null,
+            (erasure.erased_at is not null and (thread.thread_key is not null or it.has <> ''),
                 format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
     ) as problem (is_there, text)
     where problem.is_there

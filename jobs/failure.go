@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// RunsLeftError means that a job did all that it could and left some runs or threads, because it failed at each of them. Runs are in
+// agui.quarantine then, unless the cause was none of theirs (a full disk, for instance).
+type RunsLeftError struct {
+	// Failures say what failed, and where.
+	Failures []error
+}
+
+func (e *RunsLeftError) Error() string { return errors.Join(e.Failures...).Error() }
+
+func (e *RunsLeftError) Unwrap() []error { return e.Failures }
+
+// withRunsLeft is the error of a job that ended with err, and with failures of single runs or threads.
+func withRunsLeft(err error, failures []error) error {
+	if len(failures) == 0 {
+		return err
+	}
+	left := &RunsLeftError{failures}
+	if err == nil {
+		return left
+	}
+	return errors.Join(err, left)
+}
+
+// noteFailure notes that an attempt at a run failed, and reports whether that counts: otherwise the run had no part in it.
+func noteFailure(
+	ctx context.Context, queries *db.Queries, job string, key pgtype.UUID, runNo int32, cause error,
+) (isCounted bool, err error) {
+	failure := db.NoteFailureParams{Job: job, ThreadKey: key, RunNo: runNo, Error: strings.ToValidUTF8(strings.ReplaceAll(cause.Error(), "\x00", ""), "?")}
+	var server *pgconn.PgError
+	if errors.As(cause, &server) {
+		failure.Code, failure.Error = &server.Code, server.Message
+	}
+	return queries.NoteFailure(ctx, failure)
+}
+
+// isForbidden reports whether the role lacks a right: then all other threads would fail, too.
+func isForbidden(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "42501"
+}
+
+// isLockTimeout reports whether a statement waited too long for what another transaction holds.
+func isLockTimeout(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "55P03"
+}
+
+// guarded calls a function and makes an error of its panic, so that one thread ends no other.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic%s: %v", panicPlace(), value)
+		}
+	}()
+	return call()
+}
+
+// panicPlace says where the function that is being recovered panicked.
+func panicPlace() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "runtime.") {
+			return fmt.Sprintf(" in %s (%s:%d)", frame.Function, frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}

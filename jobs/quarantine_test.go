@@ -1,0 +1,399 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// jobsToTry are the ways to do a job; each returns its error.
+var compactions = map[string]func(*pgxpool.Pool) error{
+	"Go": func(pool *pgxpool.Pool) error {
+		_, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{Workers: 2})
+		return err
+	},
+	"SQL": func(pool *pgxpool.Pool) error {
+		_, err := pool.Exec(context.Background(), `call agui.compact()`)
+		return err
+	},
+}
+
+var repackings = map[string]func(*pgxpool.Pool) error{
+	"Go": func(pool *pgxpool.Pool) error {
+		_, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)})
+		return err
+	},
+	"SQL": func(pool *pgxpool.Pool) error {
+		_, err := pool.Exec(context.Background(), `call agui.repack(older_than => '0')`)
+		return err
+	},
+}
+
+// damage goes past the trigger that guards the log.
+func damage(t *testing.T, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, allowed := tx.Exec(t.Context(), `select agui_internal.allow_log_change(true)`)
+		_, err := tx.Exec(t.Context(), statement)
+		return errors.Join(allowed, err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the log has lost ends no job and holds up no other run: not those of other branches either.
+func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
+	t.Parallel()
+	for how, compact := range compactions {
+		for what, lost := range map[string]string{
+			"all of a run": `run_no = 2`,
+			"the last one": `run_no = 2 and first_seq = (select max(first_seq) from agui.batch where run_no = 2 and thread_key = agui.thread_key('', 'broken'))`,
+		} {
+			t.Run(how+", "+what, func(t *testing.T) {
+				t.Parallel()
+				pool := testdb.Pool(t)
+				store := pgagui.New(pool, nil)
+				appendInBatches(t, store, "broken", "r1", "", 2, message("m", 3)...)
+				appendInBatches(t, store, "broken", "r2", "r1", 2, message("n", 3)...)
+				appendInBatches(t, store, "broken", "child", "r2", 2, message("o", 3)...)
+				appendInBatches(t, store, "broken", "branch", "r1", 2, message("p", 3)...)
+				appendInBatches(t, store, "sound", "r1", "", 2, message("m", 3)...)
+				damage(t, pool, `delete from agui.batch where thread_key = agui.thread_key('', 'broken') and `+lost)
+				if err := compact(pool); err == nil || !strings.Contains(err.Error(), "the log has no event") {
+					t.Errorf("error %v, want one that names what is missing", err)
+				}
+				if waiting := waitingRuns(t, pool); waiting != 2 {
+					t.Errorf("%d runs wait, want the damaged one and its child", waiting)
+				}
+				if err := compact(pool); err != nil {
+					t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
+				}
+				if n := count(t, pool, `select count(*) from agui.quarantine where thread_id = 'broken' and run_id = 'r2' and attempts = 1`); n != 1 {
+					t.Errorf("the run is in quarantine %d times", n)
+				}
+				stats, err := jobs.ReadStats(t.Context(), pool)
+				if err != nil || stats.QuarantinedRuns != 1 {
+					t.Errorf("stats: %+v, error %v", stats, err)
+				}
+				// At once, when somebody says so; the second failure makes reads fail quickly.
+				execute(t, pool, `update agui_internal.job_note set next_at = now() - interval '1 second'`)
+				if err := compact(pool); err == nil {
+					t.Error("the run was not tried after its time")
+				}
+				if _, err := store.Restore(t.Context(), "broken", pgagui.At{RunID: "child"}); !errors.Is(err, pgagui.ErrQuarantined) ||
+					!strings.Contains(err.Error(), "the log has no event") {
+					t.Errorf("restore of the child: error %v, want the cause", err)
+				}
+				restored(t, store, "broken", "branch")
+				if n := count(t, pool, `select count(*) from agui.events('broken')`); n == 0 {
+					t.Error("the raw log cannot be read")
+				}
+				if n := count(t, pool, `select agui.retry()`); n != 1 {
+					t.Errorf("agui.retry took %d runs out of quarantine", n)
+				}
+				if err := compact(pool); err == nil {
+					t.Error("after agui.retry the run was not tried")
+				}
+			})
+		}
+	}
+}
+
+// A run that cannot be repacked, or given a snapshot while it is in progress, does not hold up the others.
+func TestRepackGoesOnAfterADamagedRun(t *testing.T) {
+	t.Parallel()
+	for how, repack := range repackings {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			for _, thread := range []string{"broken", "sound", "other"} {
+				appendInBatches(t, store, thread, "r1", "", 2, message("m", 3)...)
+			}
+			damage(t, pool, `update agui.batch set events = '{"no":"array"}' where thread_key = agui.thread_key('', 'broken') and first_seq = 3`)
+			if err := repack(pool); err == nil {
+				t.Error("no error although a run is damaged")
+			}
+			if n := count(t, pool, `select count(*) from agui.run where repacked_at is not null`); n != 2 {
+				t.Errorf("%d runs are repacked, want the 2 sound ones", n)
+			}
+			if err := repack(pool); err != nil {
+				t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
+			}
+		})
+	}
+}
+
+func TestCompactRunningGoesOnAfterADamagedRun(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for thread := range 5 {
+		execute(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, fmt.Sprint("t", thread))
+		execute(t, pool, `select agui.append($1, 'r', '[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}]')`, fmt.Sprint("t", thread))
+	}
+	damage(t, pool, `update agui.batch set events = '{"no":"array"}' where first_seq = 2 and thread_key = (
+		select thread_key from agui.run order by thread_key limit 1)`)
+	if _, err := pool.Exec(t.Context(), `call agui.compact_running(1)`); err == nil || !strings.Contains(err.Error(), "1 of the runs in progress got no snapshot") {
+		t.Errorf("error %v", err)
+	}
+	if n := count(t, pool, `select count(*) from agui.snapshot`); n != 4 {
+		t.Errorf("%d runs have a snapshot, want the 4 sound ones", n)
+	}
+	execute(t, pool, `call agui.compact_running(1)`)
+}
+
+// A thread that an open transaction holds is left for later; nobody waits for it.
+func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	erasures := map[string]func(*pgxpool.Pool) error{
+		"Go": func(pool *pgxpool.Pool) error {
+			_, err := jobs.Erase(context.Background(), pool, jobs.EraseOptions{OlderThan: time.Hour, AllScopes: true})
+			return err
+		},
+		"SQL": func(pool *pgxpool.Pool) error {
+			_, err := pool.Exec(context.Background(), `call agui.erase_older('1 hour', scope => null)`)
+			return err
+		},
+	}
+	for how := range compactions {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			for thread := range 4 {
+				appendInBatches(t, store, fmt.Sprint("t", thread), "r1", "", 2, message("m", 3)...)
+			}
+			tx, err := pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(ctx)
+			// Behind the end: it holds the row of the run, the thread's lock and its place in lists.
+			if _, err := tx.Exec(ctx, `select agui.append('t2', 'r1', '[{"type":"RUN_ERROR","message":"late"}]')`); err != nil {
+				t.Fatal(err)
+			}
+			if err := compactions[how](pool); err != nil {
+				t.Errorf("compact: %v", err)
+			}
+			if waiting := waitingRuns(t, pool); waiting != 1 {
+				t.Errorf("%d runs wait for compaction, want the one that is held", waiting)
+			}
+			if err := repackings[how](pool); err != nil {
+				t.Errorf("repack: %v", err)
+			}
+			if n := count(t, pool, `select count(*) from agui.run where repacked_at is not null`); n != 3 {
+				t.Errorf("%d runs are repacked, want 3", n)
+			}
+			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
+				t.Errorf("%d notes are left: a lock is nothing that counts", n)
+			}
+			for thread := range 4 {
+				makeOlder(t, pool, "", fmt.Sprint("t", thread), 48*time.Hour)
+			}
+			if err := erasures[how](pool); err != nil {
+				t.Errorf("erase: %v", err)
+			}
+			if n := count(t, pool, `select count(*) from agui.thread`); n != 1 {
+				t.Errorf("%d threads are left, want the one that is held", n)
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := compactions[how](pool); err != nil || waitingRuns(t, pool) != 0 {
+				t.Errorf("afterwards: error %v, %d runs wait", err, waitingRuns(t, pool))
+			}
+		})
+	}
+}
+
+// poison makes every attempt to compact the thread "poison" take for ever, and appends twenty sound threads that end after it.
+func poison(t *testing.T, pool *pgxpool.Pool) *pgagui.Store {
+	t.Helper()
+	store := pgagui.New(pool, nil)
+	appendRun(t, store, "poison", "r1", "", message("m", 3)...)
+	for thread := range 20 {
+		appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
+	}
+	execute(t, pool, `
+		create function hang() returns trigger language plpgsql as 'begin perform pg_sleep(600); return new; end';
+		create trigger hang before insert on agui.snapshot for each row
+			when (new.thread_key = agui.thread_key('', 'poison')) execute function hang()`)
+	return store
+}
+
+// A call that ends with its time limit is in the way of the others once.
+func TestATimeLimitPutsTheRunLast(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := poison(t, pool)
+	for call := range 2 {
+		err := pgx.BeginFunc(t.Context(), pool, func(pgx.Tx) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = connection.Exec(t.Context(), `set statement_timeout = '3s'`); err == nil {
+			_, err = connection.Exec(t.Context(), `call agui.compact()`)
+		}
+		connection.Conn().Close(t.Context())
+		connection.Release()
+		if err == nil {
+			t.Errorf("call %d did not run out of time", call)
+		}
+	}
+	if waiting := waitingRuns(t, pool); waiting != 1 {
+		t.Errorf("%d runs wait after two calls, want the one that hangs", waiting)
+	}
+	// Two attempts: now it waits for its time, and a read that would hang, too, fails.
+	execute(t, pool, `call agui.compact()`)
+	if _, err := store.Restore(t.Context(), "poison", pgagui.At{}); !errors.Is(err, pgagui.ErrQuarantined) {
+		t.Errorf("restore: error %v", err)
+	}
+}
+
+// A process that is killed leaves a note, and the next one does that thread last.
+func TestAKilledProcessPutsItsThreadLast(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url)
+	poison(t, pool)
+	for call := range 2 {
+		process := exec.Command(os.Args[0])
+		process.Env = append(os.Environ(), jobToDo+"=compact-alone", jobDatabase+"="+url)
+		process.Stderr = os.Stderr
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, fmt.Sprint("process ", call, " to be at the thread that hangs"), func() bool {
+			return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
+		})
+		if err := process.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		process.Wait()
+		execute(t, pool, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+	}
+	if waiting := waitingRuns(t, pool); waiting != 1 {
+		t.Errorf("%d runs wait after two processes, want the one that hangs", waiting)
+	}
+	execute(t, pool, `drop function hang() cascade`)
+	if done := mustCompact(t, pool, jobs.CompactOptions{Retry: true}); done.Runs != 1 || done.Quarantined != 0 {
+		t.Errorf("done: %+v", done)
+	}
+	if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
+		t.Errorf("%d notes are left", n)
+	}
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+}
+
+// A job that panics is a failure of that job alone.
+func TestAPanicIsAnErrorOfTheJob(t *testing.T) {
+	t.Parallel()
+	job := jobs.Job{Name: "test", Work: func(context.Context) (any, error) { panic("no such luck") }}
+	_, err := job.Run(t.Context(), testdb.Pool(t), nil)
+	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "quarantine_test.go") {
+		t.Errorf("error %v, want the panic and its place", err)
+	}
+}
+
+// The fold of a run that its writer goes on with meanwhile says nothing of what came late.
+func TestALateErrorBesideCompaction(t *testing.T) {
+	t.Parallel()
+	for how, compact := range compactions {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			store := pgagui.New(pool, nil)
+			appendRun(t, store, "t", "r1", "", message("m", 3)...)
+			// Compaction waits in the middle of the run until the error has been appended.
+			execute(t, pool, `
+				create function wait() returns trigger language plpgsql as '
+				begin
+					while not pg_try_advisory_xact_lock(4711) loop perform pg_sleep(0.01); end loop;
+					return new;
+				end';
+				create trigger wait before insert on agui.snapshot for each row execute function wait()`)
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(t.Context())
+			if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(4711)`); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- compact(pool) }()
+			waitFor(t, "compaction to wait", func() bool {
+				return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
+			})
+			if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+				t.Fatal(err)
+			}
+			tx.Rollback(t.Context())
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if err := compact(pool); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(t, pool, `select n from agui.run`); n != 8 {
+				t.Errorf("the run has %d events, want 8", n)
+			}
+			checkSnapshots(t, pool, store)
+		})
+	}
+}
+
+// What compaction of earlier versions did then can be put right.
+func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendRun(t, store, "t", "r1", "", message("m", 3)...)
+	mustCompact(t, pool, jobs.CompactOptions{})
+	if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended
+	for name, inSQL := range map[string]bool{"Go": false, "SQL": true} {
+		done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{InSQL: inSQL})
+		if err != nil || done.Problems != 1 {
+			t.Errorf("%s: %+v, error %v", name, done, err)
+		}
+	}
+	done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{Repair: true})
+	if err != nil || done.Problems != 0 || done.Repaired != 1 {
+		t.Errorf("repair: %+v, error %v", done, err)
+	}
+	if n := count(t, pool, `select n from agui.run`); n != 8 {
+		t.Errorf("the run has %d events, want 8", n)
+	}
+	checkSnapshots(t, pool, store)
+}

@@ -1,0 +1,25 @@
+create or replace function agui.retry(job text default null, thread_id text default null, scope text default '')
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key     uuid := case when thread_id is not null then agui_internal.checked_thread_key(thread_id, scope) end;
+    retried bigint;
+begin
+    delete from agui_internal.job_note as note
+    where (retry.job is null or note.job = retry.job)
+        and (key is null or note.thread_key = key)
+        and (note.error is not null or note.attempts > 1);
+    get diagnostics retried = row_count;
+    return retried;
+end
+$$;
+
+comment on function agui.retry(text, text, text) is
+    'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
+    'threads of all scopes. Answers how many. '
+    'Errors: UI012 another thread has the same key.';
+
+revoke execute on function agui.retry(text, text, text) from public;

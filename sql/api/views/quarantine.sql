@@ -1,0 +1,32 @@
+create or replace view agui.quarantine with (security_invoker = true) as
+select
+    note.job,
+    thread.scope,
+    thread.thread_id,
+    run.run_id,
+    note.attempts,
+    note.code,
+    note.error,
+    note.noted_at as failed_at,
+    note.next_at as next_attempt_at,
+    note.thread_key,
+    note.run_no
+from agui_internal.job_note as note
+left join agui.thread as thread on thread.thread_key = note.thread_key
+left join agui.run as run on run.thread_key = note.thread_key and run.run_no = note.run_no
+where note.run_no > 0 and (note.error is not null or note.attempts > 1);
+
+comment on view agui.quarantine is
+    'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
+    'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
+comment on column agui.quarantine.job is 'compact, compact_running or repack.';
+comment on column agui.quarantine.scope is 'Scope of the thread.';
+comment on column agui.quarantine.thread_id is 'The thread.';
+comment on column agui.quarantine.run_id is 'The run.';
+comment on column agui.quarantine.attempts is 'How often the job has tried and failed.';
+comment on column agui.quarantine.code is 'SQLSTATE of the last failure; null: see error.';
+comment on column agui.quarantine.error is 'Why the last attempt failed; null: it ended without a word (killed, out of memory, out of time), or is in progress.';
+comment on column agui.quarantine.failed_at is 'When the last attempt failed or, without an error, when it began.';
+comment on column agui.quarantine.next_attempt_at is 'When the job tries again; null: with its next call.';
+comment on column agui.quarantine.thread_key is 'Key of the thread.';
+comment on column agui.quarantine.run_no is 'Number of the run in its thread.';

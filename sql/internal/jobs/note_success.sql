@@ -1,0 +1,15 @@
+create or replace function agui_internal.note_success(job text, thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.job_note as note
+    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
+end
+$$;
+
+comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
+
+revoke execute on function agui_internal.note_success(text, uuid, int) from public;

@@ -1,0 +1,33 @@
+create or replace function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean default false)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- As a rule there is no note of the thread, and this is one look into an index.
+    return array(
+        with recursive waiting as (
+            select note.run_no
+            from agui_internal.job_note as note
+            where note.job = 'compact'
+                and note.thread_key = runs_in_quarantine.thread_key
+                and note.run_no > 0
+                and (with_noted or note.next_at > clock_timestamp())
+            union
+            select child.run_no
+            from waiting
+            join agui.run as child
+                on child.thread_key = runs_in_quarantine.thread_key and child.parent_no = waiting.run_no
+        )
+        select waiting.run_no from waiting
+    );
+end
+$$;
+
+comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
+    'The runs of a thread that compaction leaves for later, because it failed at them or at one of their ancestors; with_noted: also those that it '
+    'may try at once.';
+
+revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;

@@ -1,0 +1,21 @@
+create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui_internal.job_note as note
+    where note.job = take_back_attempt.job
+        and note.thread_key = take_back_attempt.thread_key
+        and note.run_no = take_back_attempt.run_no
+        and note.attempts = 1;
+    update agui_internal.job_note as note
+    set attempts = note.attempts - 1, next_at = null
+    where note.job = take_back_attempt.job
+        and note.thread_key = take_back_attempt.thread_key
+        and note.run_no = take_back_attempt.run_no;
+$$;
+
+comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
+
+revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;

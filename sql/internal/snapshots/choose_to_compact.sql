@@ -1,0 +1,76 @@
+create or replace function agui_internal.choose_to_compact(
+    near         uuid,
+    from_at      timestamptz,
+    due_by       timestamptz,
+    passed_over  uuid[],
+    whole_threads boolean,
+    out thread_key uuid,
+    out run_no     int,
+    out place      timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if near is not null then
+        run_no := agui_internal.next_to_compact(near, due_by);
+        if run_no is null then
+            -- All of the thread is done but what waits: it is no longer taken run by run.
+            delete from agui_internal.job_note as note
+            where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
+        else
+            thread_key := near;
+            place := from_at;
+        end if;
+    end if;
+    while run_no is null loop
+        -- Threads that someone else holds are passed over. Going on from the last claim spares the index entries of all runs done
+        -- since then, which only vacuum removes.
+        select run.thread_key, run.ended_at into thread_key, place
+        from agui.run as run
+        join agui.thread as thread on thread.thread_key = run.thread_key
+        where run.log_bytes is null
+            and run.status <> 'running'
+            and run.ended_at >= from_at
+            and run.ended_at <= due_by
+            and run.thread_key <> all (passed_over)
+            and not exists (
+                select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
+            )
+        order by run.ended_at
+        limit 1
+        for no key update of thread skip locked;
+        exit when not found;
+        -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
+        run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
+        passed_over := passed_over || thread_key;
+    end loop;
+    if run_no is null and from_at = '-infinity' then
+        -- Last, what was begun before and has not ended: fewest attempts first.
+        select noted.thread_key, noted.next_no, from_at
+        into thread_key, run_no, place
+        from agui.thread as thread
+        join lateral (
+            select note.thread_key, min(note.attempts) as attempts, min(note.noted_at) as noted_at, agui_internal.next_to_compact(note.thread_key, due_by) as next_no
+            from agui_internal.job_note as note
+            where note.job = 'compact' and note.thread_key <> all (passed_over)
+            group by note.thread_key
+        ) as noted on noted.thread_key = thread.thread_key
+        where noted.next_no is not null
+        order by noted.attempts, noted.noted_at
+        limit 1
+        for no key update of thread skip locked;
+    end if;
+    if run_no is not null then
+        perform agui_internal.note_attempt('compact', thread_key, run_no);
+    end if;
+end
+$$;
+
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
+    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
+    'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
+    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over.';
+
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;

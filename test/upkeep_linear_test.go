@@ -1,0 +1,229 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// insertRuns makes a thread of so many runs of two events, each after the one before it.
+func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
+	t.Helper()
+	mustExec(t, pool, `select agui.append($1, 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, thread)
+	mustExec(t, pool, `
+		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+		select thread_key, no * 2 - 1, recorded_at, 2, no, events
+		from agui.batch, generate_series(2, $2::int) as no
+		where thread_key = agui.thread_key('', $1)`, thread, runs)
+	mustExec(t, pool, `
+		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+		select thread_key, no, no - 1, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
+		from agui.run, generate_series(2, $2::int) as no
+		where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, runs)
+}
+
+func mustExec(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
+	t.Helper()
+	if _, err := pool.Exec(context.Background(), statement, arguments...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pagesOfOne counts the pages that a statement touches. It is taken back.
+func pagesOfOne(t *testing.T, pool *pgxpool.Pool, statement string) int64 {
+	t.Helper()
+	tx, err := pool.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	var plan []struct {
+		Plan struct {
+			Hit  int64 `json:"Shared Hit Blocks"`
+			Read int64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err := tx.QueryRow(context.Background(), `explain (analyze, buffers, format json) `+statement).Scan(&plan); err != nil {
+		t.Fatal(err)
+	}
+	return plan[0].Plan.Hit + plan[0].Plan.Read
+}
+
+// isLinear counts the pages that a statement touches for a thread of some size, then for one of twice that.
+func isLinear(t *testing.T, pool *pgxpool.Pool, fill func(thread string, size int), statement string, size int) {
+	t.Helper()
+	pages := map[int]int64{}
+	for _, n := range []int{size, 2 * size} {
+		thread := fmt.Sprint("thread-", n)
+		fill(thread, n)
+		pagesOfOne(t, pool, fmt.Sprintf(statement, thread)) // fills the caches of the session
+		pages[n] = pagesOfOne(t, pool, fmt.Sprintf(statement, thread))
+	}
+	t.Logf("pages touched: %v", pages)
+	if ratio := float64(pages[2*size]) / float64(pages[size]); ratio > 2.6 {
+		t.Errorf("%s touches %.1f times the pages for twice the size", statement, ratio)
+	}
+}
+
+func TestEraseIsLinearInRuns(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	isLinear(t, pool, func(thread string, size int) { insertRuns(t, pool, thread, size) }, `select agui.erase('%s')`, 1500)
+}
+
+func TestEraseIsLinearInCheckpoints(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	isLinear(t, pool, func(thread string, size int) {
+		insertRuns(t, pool, thread, 1)
+		mustExec(t, pool, `
+			insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
+			select agui.thread_key('', $1), no, '', no::text, nullif(no - 1, 0), '{}'
+			from generate_series(1, $2::int) as no`, thread, size)
+	}, `select agui.erase('%s')`, 1500)
+}
+
+// A thread at the last seq that there is fails its own call alone.
+func TestAThreadThatIsFullFailsItsOwnCallAlone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, thread := range []string{"full", "other"} {
+		mustExec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread)
+	}
+	mustExec(t, pool, `
+		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+		select thread_key, 9223372036854775806, recorded_at, 1, run_no, events
+		from agui.batch
+		where thread_key = agui.thread_key('', 'full')`)
+	rows, err := pool.Query(context.Background(), `
+		select call_no, coalesce(last_seq, 0), coalesce(error_code, '')
+		from agui.append_many(
+			array['full', 'other'], array['r', 'r'],
+			array['[{"type":"CUSTOM","name":"a"},{"type":"CUSTOM","name":"b"}]', '[{"type":"CUSTOM","name":"c"}]']::json[])
+		order by call_no`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	got := ""
+	for rows.Next() {
+		var no, lastSeq int64
+		var code string
+		if err := rows.Scan(&no, &lastSeq, &code); err != nil {
+			t.Fatal(err)
+		}
+		got += fmt.Sprint(no, ":", lastSeq, code, " ")
+	}
+	if err := rows.Err(); err != nil || got != "1:022003 2:2 " {
+		t.Errorf("answers %q, error %v", got, err)
+	}
+}
+
+// Each run adds a message and keeps a snapshot that holds all messages before it, too.
+func fillSnapshots(t *testing.T, pool *pgxpool.Pool) func(thread string, size int) {
+	return func(thread string, size int) {
+		t.Helper()
+		mustExec(t, pool, `
+			select agui.append($1, 'r1', format(
+				'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m1"},{"type":"CUSTOM","value":"%s"},{"type":"RUN_FINISHED"}]',
+				repeat('dummy ', 200))::json)`, thread)
+		mustExec(t, pool, `
+			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+			select thread_key, no * 4 - 3, recorded_at, 4, no, replace(events::text, '"m1"', '"m' || no || '"')::json
+			from agui.batch, generate_series(2, $2::int) as no
+			where thread_key = agui.thread_key('', $1)`, thread, size)
+		mustExec(t, pool, `
+			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
+			select thread_key, no, no - 1, 'r' || no, status, no * 4 - 3, no * 4, started_at, ended_at
+			from agui.run, generate_series(2, $2::int) as no
+			where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, size)
+		if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, pool, `analyze`)
+		snapshots := int64(0)
+		if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1)`, thread).
+			Scan(&snapshots); err != nil || snapshots < int64(size/4) {
+			t.Fatalf("thread %s has %d snapshots, error %v", thread, snapshots, err)
+		}
+	}
+}
+
+func TestVerifyInSQLReadsEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	isLinear(t, pool, fillSnapshots(t, pool), `select agui.verify('%s')`, 200)
+}
+
+// rowCounter counts the rows that the statements of a pool return.
+type rowCounter struct{ rows atomic.Int64 }
+
+func (c *rowCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (c *rowCounter) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	c.rows.Add(data.CommandTag.RowsAffected())
+}
+
+func TestVerifyReadsEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	url := testdb.New(t)
+	pool := testdb.Connect(t, url)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := &rowCounter{}
+	config.ConnConfig.Tracer = counter
+	counted, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Close()
+	rows := map[int]int64{}
+	for _, size := range []int{200, 400} {
+		thread := fmt.Sprint("thread-", size)
+		fillSnapshots(t, pool)(thread, size)
+		counter.rows.Store(0)
+		done, err := jobs.Verify(context.Background(), counted, jobs.VerifyOptions{Threads: []string{thread}})
+		if err != nil || done.Problems != 0 {
+			t.Fatalf("verify: %+v, error %v", done, err)
+		}
+		rows[size] = counter.rows.Load()
+	}
+	t.Logf("rows read: %v", rows)
+	if ratio := float64(rows[400]) / float64(rows[200]); ratio > 2.2 {
+		t.Errorf("twice the runs take %.1f times the rows", ratio)
+	}
+}
+
+// A thread that goes after verify has listed it is no damage.
+func TestVerifyOfAThreadThatIsBeingErased(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	for thread := range 20 {
+		insertRuns(t, pool, fmt.Sprint("t", thread), 2)
+	}
+	kept := ""
+	done, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Report: func(thread jobs.VerifiedThread) {
+		for _, problem := range thread.Problems {
+			t.Errorf("thread %s: %s", thread.ThreadID, problem.Problem.Problem)
+		}
+		if kept == "" {
+			kept = thread.ThreadID
+			mustExec(t, pool, `select agui.erase(thread_id) from agui.thread where thread_id <> $1`, kept)
+		}
+	}})
+	if err != nil || done.Problems != 0 {
+		t.Errorf("verify: %+v, error %v", done, err)
+	}
+}
