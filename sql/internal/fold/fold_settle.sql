@@ -11,10 +11,9 @@ create or replace function agui_internal.fold_settle(
     keys text[],
     numbers int[],
     roles text[],
-    texts text[],
+    bodies text[],
     heads text[],
     contents text[],
-    insides text[],
     documents jsonb[],
     parents int[],
     cleared int[],
@@ -33,17 +32,21 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result       agui_internal.fold;
+    result       agui_internal.fold := before;
     part         record;
     patched      record;
     metadata     text[];
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
-    opened       int[];
-    opened_texts text[];
-    ordered      int[] := '{}';
-    node         int := case when in_place > 0 then following[in_place] else first_node end;
+    loaded_ids   constant text[] := before.message_ids;
+    loaded_count constant int := cardinality(before.message_ids);
+    added_nos    int[] := '{}';
+    added_ids    text[] := '{}';
+    added_roles  text[] := '{}';
+    added_bodies text[] := '{}';
+    message      int;
+    version      int;
 begin
     if buffer <> '' then
         piece_nodes := array_append(piece_nodes, growing);
@@ -68,7 +71,7 @@ begin
         group by piece.node
     loop
         contents[part.node] := case
-            when left(contents[part.node], 1) = '"' then left(contents[part.node], -1) || substr(part.grown, 2)
+            when contents[part.node] ^@ '"' then left(contents[part.node], -1) || substr(part.grown, 2)
             else part.grown
         end;
     end loop;
@@ -88,8 +91,7 @@ begin
                     (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
                     min(array[piece.position, each.position]) as position
                 from piece
-                left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
-                    with ordinality as each (key, value, position) on true
+                left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
                 where piece.pieces > 1
                 group by piece.node, each.key
             )
@@ -124,115 +126,78 @@ begin
         end loop;
     end if;
 
-    -- Tool calls, in the order in which their message got them.
-    for node_of_call in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
-        if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
-            call_parents := array_append(call_parents, parents[node_of_call]);
+    -- Tool calls, in the order in which their message got them, of the messages whose calls were changed.
+    for node in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
+        if parents[node] > 0 and heads[parents[node]] is not null then
+            call_parents := array_append(call_parents, parents[node]);
             call_texts := array_append(
                 call_texts,
-                coalesce(
-                    texts[node_of_call],
-                    agui_internal.json_unguard(
-                        '{' || concat_ws(
-                            ',',
-                            nullif(substr(heads[node_of_call], 2, length(heads[node_of_call]) - 2), ''),
-                            case
-                                when insides[node_of_call] is not null then '"function":{' || concat_ws(
-                                    ',',
-                                    nullif(substr(insides[node_of_call], 2, length(insides[node_of_call]) - 2), ''),
-                                    '"arguments":' || contents[node_of_call]
-                                ) || '}'
-                            end,
-                            '"metadata":' || metadata[node_of_call]
-                        ) || '}'
-                    )
+                coalesce(bodies[node], agui_internal.fold_close(heads[node], contents[node], metadata[node], null))
+            );
+        end if;
+    end loop;
+
+    if cardinality(call_parents) > 0 then
+        for part in
+            select
+                call.parent,
+                '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+            from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
+            group by call.parent
+        loop
+            calls[part.parent] := part.list;
+        end loop;
+    end if;
+
+    -- Messages.
+    for message in coalesce(array_lower(heads, 1), 1) .. coalesce(array_upper(heads, 1), 0) loop
+        if heads[message] is not null and parents[message] is null then
+            bodies[message] := agui_internal.json_unguard(
+                agui_internal.fold_close(
+                    heads[message],
+                    coalesce(agui_internal.json_guarded_from_jsonb(documents[message]), contents[message]),
+                    metadata[message],
+                    calls[message]
                 )
             );
         end if;
     end loop;
 
-    for part in
-        select
-            call.parent,
-            '[' || string_agg(call.text, ',' order by call.position) || ']' as list
-        from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
-        group by call.parent
-    loop
-        calls[part.parent] := part.list;
+    -- Their order. Most often the first ones are those of before, in their places.
+    message := case when in_place > 0 then following[in_place] else first_node end;
+    while message is not null loop
+        version := coalesce(same_as[message], message);
+        added_nos := array_append(
+            added_nos,
+            case
+                when numbers[version] > 0 then numbers[version]
+                when version = any (same_as) then -version
+            end
+        );
+        added_ids := array_append(
+            added_ids,
+            case when message <= loaded_count then loaded_ids[message] else agui_internal.json_string_text(keys[message]) end
+        );
+        added_roles := array_append(added_roles, roles[message]);
+        added_bodies := array_append(added_bodies, bodies[version]);
+        message := following[message];
     end loop;
 
-    -- Messages that were taken apart.
-    select
-        array_agg(message.node),
-        array_agg(
-            '{' || concat_ws(
-                ',',
-                agui_internal.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
-                '"content":' || coalesce(agui_internal.json_from_jsonb(documents[message.node]), agui_internal.json_unguard(contents[message.node])),
-                '"toolCalls":' || coalesce(calls[message.node], agui_internal.json_unguard(insides[message.node])),
-                '"metadata":' || agui_internal.json_unguard(metadata[message.node])
-            ) || '}'
-        )
-    into opened, opened_texts
-    from generate_subscripts(heads, 1) as message (node)
-    where heads[message.node] is not null and texts[message.node] is null and parents[message.node] is null;
-
-    for position in 1 .. coalesce(cardinality(opened), 0) loop
-        texts[opened[position]] := opened_texts[position];
-    end loop;
-
-    -- The messages in their order. Most often the first ones are those of before, in their places.
-    while node is not null loop
-        ordered := array_append(ordered, node);
-        node := following[node];
-    end loop;
-
-    select
-        coalesce(
-            array_agg(
-                case
-                    when numbers[version.node] > 0 then numbers[version.node]
-                    when version.node = any (same_as) then -version.node
-                end
-                order by message.position
-            ),
-            '{}'
-        ),
-        coalesce(
-            array_agg(
-                case
-                    when message.node <= cardinality(before.message_ids) then before.message_ids[message.node]
-                    else agui_internal.json_string_text(keys[message.node])
-                end
-                order by message.position
-            ),
-            '{}'
-        ),
-        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
-        coalesce(array_agg(texts[version.node] order by message.position), '{}')
-    into result.message_nos, result.message_ids, result.roles, result.bodies
-    from unnest(ordered) with ordinality as message (node, position)
-    cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
-
-    result.message_nos := numbers[1 : in_place] || result.message_nos;
-    result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
-    result.roles := roles[1 : in_place] || result.roles;
-    result.bodies := texts[1 : in_place] || result.bodies;
-    result.through_seq := before.through_seq;
-    result.state := before.state;
-    result.interrupts := before.interrupts;
-    result.lanes := before.lanes;
+    result.message_nos := numbers[1 : in_place] || added_nos;
+    result.message_ids := loaded_ids[1 : in_place] || added_ids;
+    result.roles := roles[1 : in_place] || added_roles;
+    result.bodies := bodies[1 : in_place] || added_bodies;
     return result;
 end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text, int[], text[]
+    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int, text, int[],
+    text[]
 ) is
-    'A fold with the messages that agui_internal.fold_events has in its arrays: untouched ones as they were, the others put together again.';
+    'A fold with the messages that agui_internal.fold_events has in its arrays: those in one piece as they were, the others put together again.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text, int[], text[]
+    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int, text, int[],
+    text[]
 ) from public;
