@@ -5793,16 +5793,40 @@ comment on function agui_internal.fold_activity(jsonb, text, text[]) is
 
 revoke execute on function agui_internal.fold_activity(jsonb, text, text[]) from public;
 
+-- sql/internal/types/fold_node.sql
+-- A message or a tool call while agui_internal.fold_events changes it. One that came whole is untouched text, its body, until it changes; then
+-- agui_internal.fold_open takes it apart. What is added to its string, its metadata or its activity is in the list of changes, and counts from
+-- the change behind content_since or metadata_since on.
+create type agui_internal.fold_node as (
+    key            text,
+    number         int,
+    role           text,
+    body           text,
+    head           text,
+    content        text,
+    document       jsonb,
+    parent         int,
+    same_as        int,
+    is_shared      boolean,
+    has_calls      boolean,
+    grows          boolean,
+    content_since  int,
+    metadata_since int
+);
+
+comment on type agui_internal.fold_node is
+    'A message or tool call. key: the id of a message, ''call '' and the id of a tool call; null for one without id, and for a message that was loaded. '
+    'number: the stored version of a message, null when it is new or changed. body: the whole of it (guarded for a tool call); null once it is taken '
+    'apart into head (the members that stay, with marks in place of the others) and content (what its string began with, or the content of an '
+    'activity; document: patched). parent: of a tool call the node of its message, 0 when that is gone. same_as: the node of the message that this '
+    'one is too, at a second place; is_shared: others are the same as this one. has_calls: nodes have it as their parent. grows: its string has grown, so it takes more.';
+
 -- sql/internal/fold/fold_assistant_call.sql
 create or replace function agui_internal.fold_assistant_call(
     call_key text,
-    keys text[],
-    roles text[],
-    parents int[],
+    nodes agui_internal.fold_node[],
     first_node int,
-    following int[],
-    is_linked boolean,
-    loaded_count int
+    following int[]
 )
 returns int
 language plpgsql
@@ -5816,29 +5840,29 @@ declare
     call    int;
     message int := first_node;
 begin
-    for node in 1 .. coalesce(array_upper(keys, 1), 0) loop
-        if keys[node] = call_key and roles[parents[node]] = 'assistant' then
+    for node in 1 .. cardinality(nodes) loop
+        if nodes[node].key = call_key and nodes[nodes[node].parent].role = 'assistant' then
             calls := array_append(calls, node);
         end if;
     end loop;
 
     while message is not null and cardinality(calls) > 0 loop
         foreach call in array calls loop
-            if parents[call] = message then
+            if nodes[call].parent = message then
                 return call;
             end if;
         end loop;
-        message := case when not is_linked and message < loaded_count then message + 1 else following[message] end;
+        message := following[message];
     end loop;
     return null;
 end
 $function$;
 
-comment on function agui_internal.fold_assistant_call(text, text[], text[], int[], int, int[], boolean, int) is
+comment on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) is
     'The first tool call with a key in the assistant messages of agui_internal.fold_events, in the order of the conversation; null when there is '
     'none. For calls that a message of another role also has.';
 
-revoke execute on function agui_internal.fold_assistant_call(text, text[], text[], int[], int, int[], boolean, int) from public;
+revoke execute on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) from public;
 
 -- sql/internal/fold/fold_base.sql
 create or replace function agui_internal.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
@@ -5895,21 +5919,51 @@ comment on function agui_internal.fold_bucket(text) is 'The bucket that has a ke
 revoke execute on function agui_internal.fold_bucket(text) from public;
 
 -- sql/internal/fold/fold_calls_in.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.fold_calls_in(body text, head text)
-returns json
+create or replace function agui_internal.fold_calls_in(nodes agui_internal.fold_node[], after int)
+returns setof agui_internal.fold_node
 language sql
 immutable
 parallel safe
-return case
-    when strpos(coalesce(body, head), 'toolCalls') > 0 or strpos(coalesce(body, head), '\u') > 0
-        then coalesce(agui_internal.json_guard(body), head)::json -> 'toolCalls'
-end;
+set search_path = pg_catalog, pg_temp
+as $function$
+    select
+        case when call.id ^@ '"' then 'call ' || call.id end,
+        null::int,
+        null::text,
+        call.body,
+        null::text,
+        null::text,
+        null::jsonb,
+        call.message,
+        null::int,
+        null::boolean,
+        null::boolean,
+        null::boolean,
+        null::int,
+        null::int
+    from (
+        select
+            agui_internal.json_string_token((element.value -> 'id')::text) as id,
+            element.value::text as body,
+            after + message.ordinality::int as message,
+            element.position
+        from unnest(nodes[after + 1 :]) with ordinality as message
+        cross join lateral (
+            select coalesce(agui_internal.json_guard(message.body), message.head)::json -> 'toolCalls' as list
+            offset 0
+        ) as calls
+        cross join lateral json_array_elements(case when calls.list::text ^@ '[' then calls.list else '[]' end) with ordinality as element (value, position)
+        where message.parent is null
+        and message.same_as is null
+        and (strpos(coalesce(message.body, message.head), 'toolCalls') > 0 or strpos(coalesce(message.body, message.head), '\u') > 0)
+    ) as call
+    order by call.message, call.position
+$function$;
 
-comment on function agui_internal.fold_calls_in(text, text) is
-    'The tool calls of a message of agui_internal.fold_events, given as its body or else as its head.';
+comment on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) is
+    'The tool calls, as nodes, of the messages with higher numbers than a node, in the order of the messages.';
 
-revoke execute on function agui_internal.fold_calls_in(text, text) from public;
+revoke execute on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) from public;
 
 -- sql/internal/fold/fold_chunk.sql
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
@@ -6061,18 +6115,15 @@ comment on type agui_internal.fold is
     'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched.';
 
 -- sql/internal/fold/fold_events.sql
--- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow.
+-- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
+-- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
 --
--- The loop takes the conversation apart into nodes: messages and tool calls, numbered as they come, their parts in arrays of their own
--- (PL/pgSQL changes an element of an array variable in place, and nothing else). A node that was loaded from `start` stays untouched text, its
--- body, until an event changes it; agui_internal.fold_open takes it apart then. A string that grows is kept in pieces, and so is metadata;
--- agui_internal.fold_settle joins them once, at the end.
+-- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. PL/pgSQL
+-- changes a field of an element of an array in place, and copies an array that it hands to a function that changes it. So all that changes
+-- nodes is in this function, and those that it calls only read them.
 --
--- Of each event: is it one more piece of a string? · Is it well formed? · What does it say? · What does that do: find, make, place,
--- change. The steps have headings below.
---
--- Texts are guarded here (agui_internal.json_guard), but for those in `result` and `bodies`. An id is a JSON string in its usual spelling, with
--- its quotes. A field that is null reads as absent. An event whose fields have the wrong type is skipped, as if it were not there.
+-- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
+-- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -6090,452 +6141,98 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result   agui_internal.fold := start;
-    event    record;
+    result agui_internal.fold := start;
+    step   agui_internal.fold_step;
+    state  text;               -- what a step set it to
+    state_patches text[] := start.state_patches;
 
-    -- Nodes. An array reads as null where it has no entry.
+    -- The conversation, while it is taken apart.
     is_loaded    boolean := false;
+    nodes        agui_internal.fold_node[];
     loaded_count int;
     node_count   int;
-    keys         text[];     -- of a message that is new its id, of a tool call 'call ' and its id; null without id
-    numbers      int[];      -- of a message its stored version; null: new or changed
-    roles        text[];     -- of a message
-    bodies       text[];     -- of a node that is in one piece, guarded for a tool call; null once it is taken apart into these parts:
-    heads        text[];     -- an object of the members that stay, with marks in place of the others (agui_internal.fold_open)
-    contents     text[];     -- content of a message, arguments of a call; where pieces follow, what they are added to
-    documents    jsonb[];    -- content of an activity that was patched
-    parents      int[];      -- of a tool call the node of its message, 0 when that is gone; null: a message
-    following    int[];      -- of a message the node of the next message; of loaded ones only once is_linked
-    is_linked    boolean;
-    same_as      int[];      -- of a message that is another one too, at a second place: the node of that
     first_node   int;
     last_node    int;
-    in_place     int;        -- as many of the loaded messages are where they were: all or none
+    following    int[];        -- of a message the node of the next one
+    untouched    int;
+    changes      agui_internal.fold_change[];
 
-    -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
-    piece_nodes int[];
-    pieces      text[];
-    cleared     int[];       -- of a node the number of pieces that no longer count
-    has_grown   boolean[];   -- whether the string of a node has grown, so that it is known to take more
-    growing     int;         -- the node whose last pieces are still in the buffer
-    buffer      text;
+    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    buckets      jsonb[];
+    indexed      int;          -- nodes up to this one are in it, but for those that are loaded
+    loaded_ids   text[];
+    loaded_keys  jsonb;
+    misses       int;
 
-    -- The index: the first message with an id, the first tool call with an id. The loaded ids are searched as they are until it pays to
-    -- index them too.
-    buckets     jsonb[];     -- in each bucket keys and their nodes: agui_internal.fold_find
-    indexed     int;         -- nodes up to this one are in it, but for those that are loaded
-    loaded_ids  text[];
-    loaded_keys jsonb;
-    misses      int;
+    -- The tool calls of messages that came whole have nodes only once a step needs them.
+    listed       int;          -- those of messages up to this node have
+    has_unlisted boolean;      -- whether there are others
+    lists_calls  boolean;      -- whether they are needed
+    loaded_text  text;         -- the loaded messages, to look for the id of a call in
+    searches     int;
 
-    -- Tool calls of messages that came whole have nodes only once an event needs them.
-    listed        int;       -- those of messages up to this node have
-    has_unlisted  boolean;   -- whether there are others
-    lists_calls   boolean;   -- whether they are needed
-    loaded_text   text;      -- the loaded messages, to look for the id of a call in
-    call_searches int;
-
-    -- The event that made a string grow, while nothing else has happened.
-    grown_type  text;
-    grown_id    text;
-    grown_owner text;
-
-    -- The state that an event gave, patches of the state and of activities, which are applied together, and the open chunk lanes.
-    state         text;
-    state_patches text[] := start.state_patches;
-    patched_nodes int[];
-    patches       text[];
-    lanes         jsonb := agui_internal.json_guard(start.lanes)::jsonb;
-
-    -- What the event at hand says.
-    action        text;
-    next_action   text;
-    id            text;
-    is_call       boolean;   -- whether the id is that of a tool call
-    delta         text;
-    metadata      text;
-    content       text;
-    patch         text;
-    activity_type text;
-    replaces      boolean;
-    input         json;
-    messages      json;
-    inputs        text[];
-    input_no      int;
-    chunk         record;
-    raw           json;
-    raws          json[];    -- the events of a batch as they are, and the first seq of it
-    raws_seq      bigint;
-
-    -- What it does.
+    -- What the step at hand does.
     key          text;
-    node         int;        -- the first node that has the id
-    touched      int;        -- the node that it changes
-    added        int;        -- the message that it adds
-    insert_after int;
-    detaches     boolean;
-    calls        json;
-    known        json;       -- a call that exists
+    node         int;          -- the first one that has its id
     parent       int;
-    other        int;
-    bucket       int;
+    added        int;          -- the message that it adds
+    touched      int;          -- the node that it changes
+    insert_after int;
+    id           text;
+    known        json;
+    made         agui_internal.fold_node;
+    opened       agui_internal.fold_node;
+    detaches     boolean;
+    place        int;
     part         record;
-    result_owner int;        -- the message whose tool results were added last, and the last one of them
+    result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
-    <<events>>
-    for event in
-        select
-            element.*,
-            case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
-        from (
-            (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
-                from agui.batch as stored
-                where stored.thread_key = fold_events.thread_key
-                and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
-                and stored.first_seq + stored.n - 1 > after_seqs[segment]
-                and stored.first_seq >= coalesce(
-                    (
-                        select max(before.first_seq)
-                        from agui.batch as before
-                        where before.thread_key = fold_events.thread_key
-                        and before.first_seq <= after_seqs[segment] + 1
-                    ),
-                    1
-                )
-                order by stored.first_seq
-            )
-            union all
-            select 1, agui_internal.json_guarded(given)
-            where given is not null
-        ) as batch
-        cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
-        and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
+    for step in
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
     loop
-        -- One more piece. Most of a stream is one more piece of the string that grew last.
-
-        if event.type = grown_type
-            and event.id is not distinct from grown_id
-            and event."subagentRunId"::text is not distinct from grown_owner
-            and event.delta::text ^@ '"'
-            and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
-        then
-            buffer := buffer || event.delta::text || E'\x01';
-            continue when octet_length(buffer) < 2000;
-            piece_nodes := array_append(piece_nodes, growing);
-            pieces := array_append(pieces, buffer);
-            buffer := '';
-            continue;
-        end if;
-
-        -- Well formed. What is not, and what is of no type that means something here, is skipped before it has any effect.
-
-        continue when (
-            case
-                when event.type in (
-                    'TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'REASONING_MESSAGE_START',
-                    'REASONING_MESSAGE_END'
-                ) then
-                    event.id ^@ '"'
-                    and (event.delta::text ^@ '"' or event.type not like '%\_CONTENT')
-                    and (event.role::text ^@ '"' or event.type <> 'TEXT_MESSAGE_START') is not false
-                    and (event.name::text ^@ '"' or event.type <> 'TEXT_MESSAGE_START') is not false
-                    and (event."subagentRunId"::text ^@ '"') is not false
-                    and (event.metadata::text ^@ '{') is not false
-
-                when event.type in ('TOOL_CALL_ARGS', 'TOOL_CALL_START', 'TOOL_CALL_END', 'TOOL_CALL_RESULT') then
-                    event.id ^@ '"'
-                    and case event.type
-                        when 'TOOL_CALL_ARGS' then event.delta::text ^@ '"'
-                        when 'TOOL_CALL_START' then event."toolCallName"::text ^@ '"' and (event."parentMessageId"::text ^@ '"') is not false
-                        when 'TOOL_CALL_RESULT' then
-                            event."messageId"::text ^@ '"' and left(event.content::text, 1) in ('"', '[') and (event.role::text ^@ '"') is not false
-                        else true
-                    end
-                    and (event."subagentRunId"::text ^@ '"') is not false
-                    and (event.metadata::text ^@ '{') is not false
-
-                when event.type in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
-                    case event.type
-                        when 'TOOL_CALL_CHUNK' then
-                            (event."toolCallName"::text ^@ '"') is not false
-                            and (event."parentMessageId"::text ^@ '"') is not false
-                        else
-                            (event.role::text ^@ '"' or event.type <> 'TEXT_MESSAGE_CHUNK') is not false
-                            and (event.name::text ^@ '"' or event.type <> 'TEXT_MESSAGE_CHUNK') is not false
-                    end
-                    and (event.id ^@ '"') is not false
-                    and (event.delta::text ^@ '"') is not false
-                    and (event."subagentRunId"::text ^@ '"') is not false
-                    and (event.metadata::text ^@ '{') is not false
-
-                when event.type = 'STATE_DELTA' then
-                    coalesce(event.delta::text ^@ '[', left(event.patch::text, 1) in ('[', '{'))
-                    and (event."subagentRunId"::text ^@ '"') is not false
-
-                when event.type in ('ACTIVITY_DELTA', 'ACTIVITY_SNAPSHOT', 'ACTIVITY') then
-                    event.id ^@ '"'
-                    and event."activityType"::text ^@ '"'
-                    and case event.type
-                        when 'ACTIVITY_SNAPSHOT' then event.content::text ^@ '{' and (event.replace::text in ('true', 'false')) is not false
-                        when 'ACTIVITY' then
-                            coalesce(event.snapshot, event.patch) is not null
-                            and (event.snapshot::text ^@ '{') is not false
-                            and (left(event.patch::text, 1) in ('[', '{')) is not false
-                        else true
-                    end
-                    and (event."subagentRunId"::text ^@ '"' or event.type = 'ACTIVITY_DELTA') is not false
-                    and (event.metadata::text ^@ '{') is not false
-
-                when event.type in (
-                    'STATE_SNAPSHOT', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
-                ) then
-                    (event."subagentRunId"::text ^@ '"') is not false
-
-                when event.type = 'REASONING_ENCRYPTED_VALUE' then
-                    event."entityId"::text ^@ '"' and event."encryptedValue"::text ^@ '"' and (event.subtype::text ^@ '"') is not false
-
-                when event.type = 'MESSAGES_SNAPSHOT' then
-                    event.messages::text ^@ '[' and (event.metadata::text ^@ '{') is not false
-
-                when event.type = 'RUN_STARTED' then
-                    takes_input[segment] is true or (event.input::text ^@ '{') is not false
-
-                else event.type in ('RUN_FINISHED', 'RUN_ERROR')
-            end
-        ) is not true;
-
-        -- One more piece of another string that has grown before.
-
-        if event.type in ('TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'REASONING_MESSAGE_CONTENT')
-            and is_loaded
-            and indexed = node_count
-            and lanes is null
-        then
-            node := agui_internal.fold_find(
-                buckets, loaded_ids, loaded_keys, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || event.id else event.id end
-            );
-            if has_grown[node] and (event.metadata is null or strpos(heads[node], '"\\metadata"') > 0) then
-                if event.metadata is not null then
-                    piece_nodes := array_append(piece_nodes, -node);
-                    pieces := array_append(pieces, event.metadata::text);
-                end if;
-                if growing <> node then
-                    piece_nodes := array_append(piece_nodes, growing);
-                    pieces := array_append(pieces, buffer);
-                    buffer := '';
-                end if;
-                growing := node;
-                buffer := buffer || event.delta::text || E'\x01';
-                grown_type := event.type;
-                grown_id := event.id;
-                grown_owner := event."subagentRunId"::text;
-                continue;
-            end if;
-        end if;
-
-        grown_type := null;
-
-        -- What it says: actions on the messages, or what it is for the state and the run.
-
-        action := null;
-        next_action := null;
-        is_call := event.type ^@ 'TOOL_CALL_';
-        id := event.id;
-        delta := event.delta;
-        metadata := event.metadata;
-
-        -- Whether there is a member that is null, or one that is no field, only the event as it is tells.
-        if event.type = 'STATE_SNAPSHOT' and event.snapshot is null or event.type like '%\_CHUNK' and event.delta is null then
-            if raws_seq is distinct from event.first_seq then
-                raws := array(
-                    select json_array_elements(agui_internal.json_guarded(batch.events))
-                    from (
-                        select given
-                        where given is not null
-                        union all
-                        select stored.events
-                        from agui.batch as stored
-                        where stored.thread_key = fold_events.thread_key and stored.first_seq = event.first_seq
-                    ) as batch (events)
-                );
-                raws_seq := event.first_seq;
-            end if;
-            raw := raws[event.ordinality];
-        end if;
-
-        case
-            when event.type in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
-                action := 'grow';
-
-            when event.type = 'STATE_DELTA' then
-                state_patches := array_append(
-                    state_patches,
-                    case when delta is null and event.patch::text ^@ '{' then '[' || event.patch::text || ']' else coalesce(delta, event.patch::text) end
-                );
-
-            when event.type in ('ACTIVITY_DELTA', 'ACTIVITY_SNAPSHOT', 'ACTIVITY') then
-                activity_type := event."activityType";
-                content := case event.type when 'ACTIVITY' then event.snapshot when 'ACTIVITY_SNAPSHOT' then event.content end;
-                patch := case
-                    when event.type = 'ACTIVITY' and event.patch::text ^@ '{' then '[' || event.patch::text || ']'
-                    when event.type = 'ACTIVITY_DELTA' then coalesce(event.patch::text, '[]')
-                    when event.type = 'ACTIVITY' then event.patch::text
-                end;
-                replaces := event.type = 'ACTIVITY' or event.replace::text is distinct from 'false';
-                action := case when content is not null then 'show activity' else 'patch activity' end;
-                next_action := case when content is not null and patch is not null then 'patch activity' end;
-
-            when event.type in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
-                chunk := agui_internal.fold_chunk(
-                    lanes,
-                    case event.type when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
-                    id,
-                    event."subagentRunId"::text
-                );
-                continue when chunk.id is null or is_call and event."toolCallName" is null and not chunk.goes_on;
-                lanes := chunk.lanes;
-                id := chunk.id;
-                action := case when chunk.goes_on then 'grow' when is_call then 'start call' else 'start message' end;
-                if chunk.goes_on then
-                    continue when delta is null and not agui_internal.fold_chunk_has_content(raw);
-                elsif delta is not null or raw -> 'rawEvent' is not null then
-                    next_action := 'grow';
-                end if;
-                delta := coalesce(delta, '""');
-
-            when event.type in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
-                action := 'start message';
-
-            when event.type = 'TOOL_CALL_START' then
-                action := 'start call';
-
-            when event.type in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END', 'TOOL_CALL_END') then
-                action := case when metadata is not null then 'merge' end;
-
-            when event.type = 'TOOL_CALL_RESULT' then
-                action := 'add result';
-
-            when event.type = 'STATE_SNAPSHOT' then
-                content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
-                continue when content is null;
-                state := content;
+        case step.action
+            when 'set state' then
+                state := step.content;
                 state_patches := '{}';
-
-            when event.type = 'RUN_STARTED' then
-                -- A run begins with its input: messages, of which the new ones are added, and a state.
-                input := event.input;
-                if takes_input[segment] then  -- the one that is stored beside the events
-                    takes_input[segment] := false;
-                    select agui_internal.json_guarded(beside.input) into input
-                    from agui.run_input as beside
-                    where beside.thread_key = fold_events.thread_key and beside.run_no = run_nos[segment];
+                continue;
+            when 'patch state' then
+                state_patches := array_append(state_patches, step.content);
+                continue;
+            when 'set interrupts' then
+                result.interrupts := step.content;
+                continue;
+            when 'list messages' then
+                if is_loaded then
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+                    is_loaded := false;
                 end if;
-                messages := input -> 'messages';
-                continue when json_typeof(messages) not in ('array', 'null');
-                inputs := case when messages::text ^@ '[' then agui_internal.fold_message_list(messages) end;
-                input_no := 0;
-                action := case when cardinality(inputs) > 0 then 'add input' end;
-                content := input -> 'state';
-                if content <> 'null' then
-                    state := content;
-                    state_patches := '{}';
-                end if;
-
-            when event.type = 'RUN_FINISHED' then
-                if json_typeof(event.outcome) = 'object'
-                    and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"'
-                then
-                    continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
-                    result.interrupts := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
-                else
-                    result.interrupts := '[]';
-                end if;
-
-            when event.type = 'MESSAGES_SNAPSHOT' then
-                action := 'list messages';
-
-            when event.type = 'REASONING_ENCRYPTED_VALUE' then
-                id := event."entityId";
-                is_call := (event.subtype::text = '"tool-call"') is true;
-                metadata := null;
-                action := 'encrypt';
-
+                result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                continue;
+            when 'end' then
+                result.lanes := step.content;
+                result.through_seq := coalesce(step.seq, result.through_seq);
+                continue;
             else
-                -- It does no more than close its lane.
                 null;
         end case;
 
-        -- The streams of chunks that end with it.
-
-        if lanes is not null then
-            lanes := case
-                when event.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR', 'MESSAGES_SNAPSHOT') then null
-                when event.type like '%\_CHUNK'
-                    or event.type ^@ 'ACTIVITY'
-                    or event.type = 'REASONING_ENCRYPTED_VALUE'
-                    or event.type ^@ 'SUBAGENT_' and event."subagentRunId" is null
-                    then lanes
-                else agui_internal.fold_close_lane(lanes, event."subagentRunId"::text)
-            end;
-        end if;
-
-        -- What that does to the messages: one action, or several where the event stands for several.
-
-        while action is not null loop
-            touched := null;
-            added := null;
-            insert_after := null;
-            detaches := false;
-
-            -- A list of all messages works on the fold as a whole.
-
-            if action = 'list messages' then
-                if is_loaded then
-                    result := agui_internal.fold_settle(
-                        result, in_place, first_node, following, same_as, keys, numbers, roles, bodies, heads, contents, documents,
-                        parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
-                    );
-                    is_loaded := false;
-                end if;
-                result := agui_internal.fold_snapshot_messages(result, event.messages, event.metadata);
-                exit;
-            end if;
-
-            -- Load what the fold starts from.
+        <<attempt>>
+        loop
+            -- Load.
 
             if not is_loaded then
-                numbers := result.message_nos;
-                roles := result.roles;
-                bodies := result.bodies;
-                heads := '{}';
-                contents := '{}';
-                documents := '{}';
-                parents := '{}';
-                following := '{}';
-                same_as := '{}';
-                cleared := '{}';
-                piece_nodes := '{}';
-                pieces := '{}';
-                patched_nodes := '{}';
-                patches := '{}';
-                has_grown := '{}';
-                keys := '{}';
-                growing := null;
-                buffer := '';
-                loaded_count := cardinality(bodies);
+                nodes := agui_internal.fold_load(result);
+                loaded_count := cardinality(nodes);
                 node_count := loaded_count;
-                first_node := case when node_count > 0 then 1 end;
-                last_node := nullif(node_count, 0);
-                in_place := node_count;
-                is_linked := false;
+                first_node := case when loaded_count > 0 then 1 end;
+                last_node := nullif(loaded_count, 0);
+                following := array(select generate_series(2, loaded_count));
+                -- A message that stands at several places gets its number anew.
+                untouched := case when exists (select from unnest(nodes) as shared where shared.is_shared) then 0 else loaded_count end;
+                changes := '{}';
                 buckets := '{}';
-                indexed := node_count;
+                indexed := loaded_count;
                 loaded_ids := result.message_ids;
                 -- Such an id may have stayed guarded, so it does not say enough.
                 loaded_keys := case
@@ -6546,97 +6243,60 @@ begin
                 has_unlisted := loaded_count > 0;
                 lists_calls := false;
                 loaded_text := null;
-                call_searches := 0;
+                searches := 0;
                 result_owner := null;
-                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
-                    for part in
-                        select place.node, place.first_node
-                        from (
-                            select
-                                place.node,
-                                min(place.node) over (partition by place.number) as first_node
-                            from unnest(numbers) with ordinality as place (number, node)
-                            where place.number is not null
-                        ) as place
-                        where place.node > place.first_node
-                    loop
-                        same_as[part.node] := part.first_node;
-                    end loop;
-                    in_place := 0;
-                    following := array(select generate_series(2, loaded_count));
-                    is_linked := true;
-                end if;
                 is_loaded := true;
             end if;
 
             -- Find the first node that has the id.
 
-            if action = 'add input' then
-                input_no := input_no + 1;
-                content := inputs[input_no];
-                id := content::json -> 'id';
-                id := case when id ^@ '"' then agui_internal.json_string_token(id) end;
-                next_action := case when input_no < cardinality(inputs) then 'add input' end;
-            end if;
-            key := case when is_call then 'call ' || id else id end;
-
+            key := case when step.is_call then 'call ' || step.id else step.id end;
             loop
                 while indexed < node_count loop
                     indexed := indexed + 1;
-                    continue when keys[indexed] is null;
-                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, keys[indexed]);
+                    continue when nodes[indexed].key is null;
+                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, nodes[indexed].key);
                     -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
-                    other := following[indexed];
-                    while other <> node loop
-                        other := following[other];
+                    place := following[indexed];
+                    while place <> node loop
+                        place := following[place];
                     end loop;
-                    if node is null or other = node then
-                        bucket := agui_internal.fold_bucket(keys[indexed]);
-                        buckets[bucket] := coalesce(buckets[bucket], '{}') || jsonb_build_object(keys[indexed], indexed);
+                    if node is null or place = node then
+                        place := agui_internal.fold_bucket(nodes[indexed].key);
+                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(nodes[indexed].key, indexed);
                     end if;
                 end loop;
 
                 node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key);
-                exit when not is_call or not has_unlisted or node is not null and lists_calls is not true;
+                exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
 
                 -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
-                if lists_calls is not true then
+                if not lists_calls then
                     if loaded_text is null then
                         loaded_text := array_to_string(result.bodies, '');
                         -- An escape can hide an id, but letters are rarely written as escapes.
                         lists_calls := strpos(loaded_text, '\u00') > 0
                             and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
-                    call_searches := call_searches + 1;
-                    lists_calls := lists_calls
-                        or call_searches > 40
-                        or strpos(loaded_text, substr(id, 2, length(id) - 2)) > 0
-                        or id !~ '^"[A-Za-z0-9_-]*"$'
-                        or action = 'start call'
-                            and agui_internal.fold_find(buckets, loaded_ids, loaded_keys, event."parentMessageId"::text) <= loaded_count;
-                    exit when lists_calls is not true;
+                    searches := searches + 1;
+                    exit when not lists_calls
+                        and searches <= 40
+                        and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
+                        and step.id ~ '^"[A-Za-z0-9_-]*"$'
+                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id) <= loaded_count) is not true;
                 end if;
 
-                while listed < node_count loop
-                    listed := listed + 1;
-                    continue when parents[listed] is not null or same_as[listed] is not null;
-                    calls := agui_internal.fold_calls_in(bodies[listed], heads[listed]);
-                    continue when (calls::text ^@ '[') is not true;
-                    for part in
-                        select call.value, agui_internal.json_string_token((call.value -> 'id')::text) as id
-                        from json_array_elements(calls) with ordinality as call (value, position)
-                        order by call.position
-                    loop
-                        node_count := node_count + 1;
-                        keys[node_count] := case when part.id ^@ '"' then 'call ' || part.id end;
-                        parents[node_count] := listed;
-                        bodies[node_count] := part.value;
-                    end loop;
+                for made in
+                    select * from agui_internal.fold_calls_in(nodes, listed)
+                loop
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    nodes[made.parent].has_calls := true;
                 end loop;
+                listed := node_count;
                 has_unlisted := false;
                 lists_calls := false;
             end loop;
-
             if node is null then
                 misses := misses + 1;
                 if misses > 30 and loaded_keys is null then
@@ -6646,146 +6306,121 @@ begin
 
             -- Make what is new, or say which node changes.
 
-            case action
+            touched := null;
+            added := null;
+            insert_after := null;
+            detaches := false;
+            case step.action
                 when 'start message' then
                     if node is null then
+                        made := agui_internal.fold_new_message(step, step.id, step.owner);
                         node_count := node_count + 1;
+                        nodes[node_count] := made;
                         added := node_count;
                         touched := node_count;
-                        keys[added] := id;
-                        roles[added] := case
-                            when event.type ^@ 'REASONING' then 'reasoning'
-                            else coalesce(agui_internal.json_string_text(event.role::text), 'assistant')
-                        end;
-                        heads[added] := '{' || concat_ws(
-                            ',',
-                            '"id":' || id,
-                            '"role":' || case when event.type ^@ 'REASONING' then '"reasoning"' else coalesce(event.role::text, '"assistant"') end,
-                            '"content":"\\content"',
-                            '"name":' || case when event.type ^@ 'TEXT' then event.name::text end,
-                            '"subagentRunId":' || event."subagentRunId"::text
-                        ) || '}';
-                        contents[added] := '""';
-                    elsif metadata is not null and roles[node] is distinct from 'activity' then
+                    elsif step.metadata is not null and nodes[node].role is distinct from 'activity' then
                         touched := node;
                     end if;
 
                 when 'grow' then
-                    touched := case
-                        when has_grown[node] then node
-                        when is_call then case when (coalesce(heads[node], bodies[node])::json -> 'function')::text ^@ '{' then node end
-                        when roles[node] is distinct from 'activity' then node
-                    end;
                     -- An empty piece changes nothing, but for a content that is no string yet.
-                    if delta = '""'
-                        and metadata is null
-                        and (is_call or coalesce(contents[node], (agui_internal.json_guard(bodies[node])::json -> 'content')::text) ^@ '"')
-                    then
-                        touched := null;
-                    end if;
+                    touched := case
+                        when nodes[node].grows then node
+                        when step.is_call then
+                            case
+                                when (coalesce(nodes[node].head, nodes[node].body)::json -> 'function')::text ^@ '{'
+                                    and (step.content <> '""' or step.metadata is not null)
+                                    then node
+                            end
+                        when nodes[node].role is distinct from 'activity'
+                            and (
+                                step.content <> '""'
+                                or step.metadata is not null
+                                or coalesce(nodes[node].content, (agui_internal.json_guard(nodes[node].body)::json -> 'content')::text) ^@ '"' is not true
+                            )
+                            then node
+                    end;
 
                 when 'merge' then
-                    if roles[node] is distinct from 'activity' then
+                    if nodes[node].role is distinct from 'activity' then
                         touched := node;
                     end if;
 
                 when 'start call' then
                     if node is not null then
                         -- It is renamed. A call without a function takes nothing.
-                        known := coalesce(heads[node], bodies[node]);
+                        known := coalesce(nodes[node].head, nodes[node].body);
                         if json_typeof(known -> 'function') = 'object'
                             and (
-                                metadata is not null
-                                or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from event."toolCallName"::text
+                                step.metadata is not null
+                                or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
                             )
                         then
                             touched := node;
                         end if;
                     else
                         parent := case
-                            when event."parentMessageId"::text <> '""'
-                                then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, event."parentMessageId"::text)
+                            when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
                         end;
-                        if parent is null or roles[parent] is distinct from 'assistant' then
+                        if parent is null or nodes[parent].role is distinct from 'assistant' then
+                            -- A message of its own.
+                            id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
+                            made := agui_internal.fold_new_message(
+                                step,
+                                id,
+                                case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                            );
                             node_count := node_count + 1;
+                            nodes[node_count] := made;
                             added := node_count;
-                            keys[added] := case
-                                when parent is null and event."parentMessageId"::text <> '""' then event."parentMessageId"::text
-                                else id
-                            end;
-                            roles[added] := 'assistant';
-                            heads[added] := '{' || concat_ws(
-                                ',',
-                                '"id":' || keys[added],
-                                '"role":"assistant"',
-                                '"toolCalls":"\\calls"',
-                                '"subagentRunId":' || case
-                                    when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, keys[added]) is null
-                                        then event."subagentRunId"::text
-                                end
-                            ) || '}';
                             parent := added;
                         end if;
+                        made := null;
+                        made.key := key;
+                        made.parent := parent;
+                        made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                        made.content := '""';
                         node_count := node_count + 1;
+                        nodes[node_count] := made;
+                        nodes[parent].has_calls := true;
                         touched := node_count;
-                        keys[touched] := key;
-                        parents[touched] := parent;
-                        heads[touched] := '{"id":' || id || ',"type":"function","function":{"name":' || event."toolCallName"::text
-                            || ',"arguments":"\\content"}}';
-                        contents[touched] := '""';
                     end if;
 
                 when 'add result' then
                     -- Behind the assistant message that has the call and the results that follow it; at the end when none has the call.
-                    if node is not null and roles[parents[node]] is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, keys, roles, parents, first_node, following, is_linked, loaded_count);
+                    if node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
+                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
                     end if;
+                    made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    added := node_count;
+                    touched := case when step.metadata is not null then added end;
                     if node is not null then
-                        if not is_linked and parents[node] < loaded_count then
-                            following := array(select generate_series(2, loaded_count)) || following[loaded_count :];
-                            is_linked := true;
-                        end if;
-                        insert_after := case when result_owner = parents[node] then result_last else parents[node] end;
-                        while roles[following[insert_after]] = 'tool' loop
+                        parent := nodes[node].parent;
+                        insert_after := case when result_owner = parent then result_last else parent end;
+                        while nodes[following[insert_after]].role = 'tool' loop
                             insert_after := following[insert_after];
                         end loop;
-                    end if;
-                    node_count := node_count + 1;
-                    added := node_count;
-                    touched := case when metadata is not null then added end;
-                    keys[added] := event."messageId"::text;
-                    roles[added] := coalesce(nullif(agui_internal.json_string_text(event.role::text), ''), 'tool');
-                    bodies[added] := agui_internal.json_unguard(
-                        '{' || concat_ws(
-                            ',',
-                            '"id":' || event."messageId"::text,
-                            '"role":' || coalesce(nullif(event.role::text, '""'), '"tool"'),
-                            '"content":' || event.content::text,
-                            '"toolCallId":' || id,
-                            '"subagentRunId":' || event."subagentRunId"::text
-                        ) || '}'
-                    );
-                    if node is not null then
-                        result_owner := case when roles[added] = 'tool' then parents[node] end;
+                        result_owner := case when made.role = 'tool' then parent end;
                         result_last := added;
                     end if;
 
                 when 'encrypt' then
-                    if is_call and node is not null and roles[parents[node]] is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, keys, roles, parents, first_node, following, is_linked, loaded_count);
+                    if step.is_call and node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
+                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
                     end if;
-                    if roles[node] is distinct from 'activity' then
+                    if nodes[node].role is distinct from 'activity' then
                         touched := node;
                     end if;
 
-                when 'add input' then
+                when 'add message' then
                     if node is null then
+                        made := agui_internal.fold_new_message(step, step.id, null);
                         node_count := node_count + 1;
+                        nodes[node_count] := made;
                         added := node_count;
-                        keys[added] := id;
-                        roles[added] := agui_internal.json_string_text((content::json -> 'role')::text);
-                        bodies[added] := agui_internal.json_unguard(content);
-                        if strpos(content, 'toolCalls') > 0 or strpos(content, '\u') > 0 then
+                        if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
                             -- All calls are listed then, in the order of the conversation.
                             has_unlisted := true;
                             lists_calls := true;
@@ -6793,235 +6428,160 @@ begin
                     end if;
 
                 when 'show activity' then
-                    if replaces and node = any (same_as) then
+                    if step.replaces and nodes[node].is_shared then
                         detaches := true;
-                    elsif node is null or replaces and roles[node] is distinct from 'activity' then
+                    elsif node is null then
+                        made := agui_internal.fold_new_message(step, step.id, step.owner);
+                        node_count := node_count + 1;
+                        nodes[node_count] := made;
+                        added := node_count;
+                        touched := node_count;
+                    elsif step.replaces and nodes[node].role is distinct from 'activity' then
+                        -- A message of another role gives way, with all that it had.
+                        for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
+                            continue when nodes[gone].parent is distinct from node;
+                            id := nodes[gone].key;
+                            nodes[gone].parent := 0;
+                            nodes[gone].key := null;
+                            if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
+                                place := agui_internal.fold_bucket(id);
+                                buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
+                            end if;
+                        end loop;
+                        made := agui_internal.fold_new_message(step, step.id, step.owner);
+                        made.key := nodes[node].key;
+                        made.content_since := cardinality(changes);
+                        made.metadata_since := cardinality(changes);
+                        nodes[node] := made;
+                        untouched := least(untouched, node - 1);
+                        result_owner := null;
                         touched := node;
-                        if node is null then
-                            node_count := node_count + 1;
-                            added := node_count;
-                            touched := node_count;
-                            keys[added] := id;
-                        else
-                            -- A message of another role gives way, with all that it had.
-                            if growing = node then
-                                growing := null;
-                                buffer := '';
-                            end if;
-                            cleared[node] := cardinality(pieces);
-                            has_grown[node] := false;
-                            numbers[node] := null;
-                            bodies[node] := null;
-                            documents[node] := null;
-                            result_owner := null;
-                            if node = any (parents) then
-                                for gone in node + 1 .. node_count loop
-                                    continue when parents[gone] is distinct from node;
-                                    parents[gone] := 0;
-                                    key := keys[gone];
-                                    keys[gone] := null;
-                                    if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key) = gone then
-                                        other := array_position(keys, key);
-                                        bucket := agui_internal.fold_bucket(key);
-                                        buckets[bucket] := buckets[bucket] - key || case
-                                            when other is null then '{}'
-                                            else jsonb_build_object(key, other)
-                                        end;
-                                    end if;
-                                end loop;
-                            end if;
-                        end if;
-                        roles[touched] := 'activity';
-                        heads[touched] := '{' || concat_ws(
-                            ',',
-                            '"id":' || id,
-                            '"role":"activity"',
-                            '"activityType":' || activity_type,
-                            '"content":"\\content"',
-                            '"subagentRunId":' || event."subagentRunId"::text
-                        ) || '}';
-                        contents[touched] := content;
-                    elsif roles[node] = 'activity' and (replaces or metadata is not null) then
+                    elsif nodes[node].role = 'activity' and (step.replaces or step.metadata is not null) then
                         touched := node;
                     end if;
 
                 when 'patch activity' then
-                    if roles[node] = 'activity' then
+                    if nodes[node].role = 'activity' then
                         touched := node;
                     end if;
             end case;
 
-            -- Give a new message its place: at the end, but for the result of a tool call.
+            -- Place a new message: at the end, but for the result of a tool call.
 
-            if added is not null then
-                if insert_after <> last_node then
-                    following[added] := following[insert_after];
-                    following[insert_after] := added;
-                    if insert_after < in_place then
-                        in_place := 0;
-                    end if;
+            if added is not null and insert_after <> last_node then
+                following[added] := following[insert_after];
+                following[insert_after] := added;
+                untouched := least(untouched, insert_after);
+            elsif added is not null then
+                if last_node is null then
+                    first_node := added;
                 else
-                    if last_node is null then
-                        first_node := added;
-                    else
-                        following[last_node] := added;
-                    end if;
-                    last_node := added;
+                    following[last_node] := added;
                 end if;
+                last_node := added;
             end if;
 
             -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
 
-            if touched is not null then
-                other := touched;
-                while other is not null loop
-                    numbers[other] := null;
-                    if heads[other] is null then
-                        part := agui_internal.fold_open(
-                            case when parents[other] is null then agui_internal.json_guard(bodies[other]) else bodies[other] end,
-                            parents[other] is not null
-                        );
-                        bodies[other] := null;
-                        heads[other] := part.head;
-                        contents[other] := part.content;
-                        if part.metadata is not null then
-                            piece_nodes := array_append(piece_nodes, -other);
-                            pieces := array_append(pieces, part.metadata);
-                        end if;
-                    end if;
-                    other := parents[other];
-                end loop;
-                if parents[touched] is not null and strpos(heads[parents[touched]], '"\\calls"') = 0 then
-                    heads[parents[touched]] := agui_internal.fold_member(heads[parents[touched]], 'toolCalls', '"\\calls"');
-                end if;
-
-                case action
-                    when 'grow' then
-                        if contents[touched] is null then
-                            heads[touched] := case
-                                when is_call then agui_internal.fold_member(
-                                    heads[touched],
-                                    'function',
-                                    agui_internal.fold_member((heads[touched]::json -> 'function')::text, 'arguments', '"\\content"')
-                                )
-                                else agui_internal.fold_member(heads[touched], 'content', '"\\content"')
-                            end;
-                            contents[touched] := '""';
-                        end if;
-                        if growing <> touched then
-                            piece_nodes := array_append(piece_nodes, growing);
-                            pieces := array_append(pieces, buffer);
-                            buffer := '';
-                        end if;
-                        growing := touched;
-                        has_grown[touched] := true;
-                        buffer := buffer || delta || E'\x01';
-                        grown_type := event.type;
-                        grown_id := event.id;
-                        grown_owner := event."subagentRunId"::text;
-
-                    when 'start call' then
-                        if node is not null
-                            and agui_internal.json_string_token((heads[node]::json #> '{function,name}')::text) is distinct from event."toolCallName"::text
-                        then
-                            heads[node] := agui_internal.fold_member(
-                                heads[node],
-                                'function',
-                                agui_internal.json_member_set((heads[node]::json -> 'function')::text, 'name', event."toolCallName"::text)
-                            );
-                        end if;
-
-                    when 'encrypt' then
-                        heads[touched] := agui_internal.fold_member(heads[touched], 'encryptedValue', event."encryptedValue"::text);
-
-                    when 'show activity' then
-                        if replaces and node is not null then
-                            heads[node] := agui_internal.fold_member(heads[node], 'activityType', activity_type);
-                            heads[node] := agui_internal.fold_member(heads[node], 'content', '"\\content"');
-                            heads[node] := agui_internal.fold_member(heads[node], 'subagentRunId', null);
-                            heads[node] := agui_internal.fold_member(heads[node], 'subagentRunId', event."subagentRunId"::text);
-                            contents[node] := content;
-                            documents[node] := null;
-                            patched_nodes := array_replace(patched_nodes, node, 0);
-                        end if;
-
-                    else
-                        null;
-                end case;
-
-                if metadata is not null and next_action is null then
-                    if strpos(heads[touched], '"\\metadata"') = 0 then
-                        heads[touched] := agui_internal.fold_member(heads[touched], 'metadata', '"\\metadata"');
-                    end if;
-                    piece_nodes := array_append(piece_nodes, -touched);
-                    pieces := array_append(pieces, metadata);
-                end if;
-
-                -- An activity is patched at the end, by all of its patches together, unless something else depends on whether this one
-                -- succeeds, or its path is "" and what it makes null is an empty object for the next one.
-                if action <> 'patch activity' then
-                    null;
-                elsif contents[touched] is not null
-                    and (heads[touched]::json -> 'activityType')::text = activity_type
-                    and strpos(patch, '""') = 0
-                    and cardinality(same_as) = 0
-                then
-                    patched_nodes := array_append(patched_nodes, touched);
-                    patches := array_append(patches, patch);
-                else
-                    part := agui_internal.fold_activity(
-                        documents[touched],
-                        contents[touched],
-                        array(
-                            select earlier.patch
-                            from unnest(patched_nodes, patches) with ordinality as earlier (node, patch, position)
-                            where earlier.node = touched
-                            order by earlier.position
-                        )
+            place := touched;
+            while place is not null loop
+                opened := nodes[place];
+                if opened.head is null then
+                    part := agui_internal.fold_open(
+                        case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
                     );
-                    documents[touched] := part.document;
-                    patched_nodes := array_replace(patched_nodes, touched, 0);
-                    part := agui_internal.fold_activity(documents[touched], contents[touched], array[patch]);
-                    if part.applied > 0 and touched = any (same_as) then
-                        detaches := true;
-                        metadata := null;
-                    elsif part.applied > 0 then
-                        documents[touched] := part.document;
-                        heads[touched] := agui_internal.fold_member(heads[touched], 'content', '"\\content"');
-                        heads[touched] := agui_internal.fold_member(heads[touched], 'activityType', activity_type);
+                    if part.metadata is not null then
+                        changes := array_append(changes, (place, 'merge', part.metadata)::agui_internal.fold_change);
                     end if;
+                    opened.number := null;
+                    opened.body := null;
+                    opened.head := part.head;
+                    opened.content := part.content;
+                    nodes[place] := opened;
+                    untouched := least(untouched, place - 1);
                 end if;
+                if place <> touched and strpos(opened.head, '"\\calls"') = 0 then
+                    nodes[place].head := agui_internal.fold_member(opened.head, 'toolCalls', '"\\calls"');
+                end if;
+                place := opened.parent;
+            end loop;
+
+            if touched = node and step.action not in ('start message', 'merge', 'patch activity') then
+                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
             end if;
+            if touched is not null and step.metadata is not null then
+                if strpos(nodes[touched].head, '"\\metadata"') = 0 then
+                    nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
+                end if;
+                changes := array_append(changes, (touched, 'merge', step.metadata)::agui_internal.fold_change);
+            end if;
+
+            case
+                when touched is null then
+                    null;
+
+                when step.action = 'grow' then
+                    changes := array_append(changes, (touched, 'grow', step.content)::agui_internal.fold_change);
+                    if nodes[touched].grows is null then
+                        nodes[touched].content := coalesce(nodes[touched].content, '""');
+                        nodes[touched].grows := true;
+                    end if;
+
+                when step.action = 'show activity' and step.replaces and touched = node then
+                    nodes[node].content := step.content;
+                    nodes[node].document := null;
+                    nodes[node].content_since := cardinality(changes);
+
+                when step.action = 'patch activity' then
+                    -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
+                    -- makes null is an empty object for the next one.
+                    if nodes[node].content is not null
+                        and (nodes[node].head::json -> 'activityType')::text = step.activity_type
+                        and strpos(step.content, '""') = 0
+                        and nodes[node].is_shared is null
+                    then
+                        changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
+                    else
+                        part := agui_internal.fold_activity(
+                            nodes[node].document,
+                            nodes[node].content,
+                            array(
+                                select change.text
+                                from unnest(changes[coalesce(nodes[node].content_since, 0) + 1 :]) with ordinality as change
+                                where change.node = touched and change.kind = 'patch'
+                                order by change.ordinality
+                            )
+                        );
+                        nodes[node].document := part.document;
+                        nodes[node].content_since := cardinality(changes);
+                        part := agui_internal.fold_activity(nodes[node].document, nodes[node].content, array[step.content]);
+                        if part.applied > 0 and nodes[node].is_shared then
+                            detaches := true;
+                            step.metadata := null;
+                        elsif part.applied > 0 then
+                            nodes[node].document := part.document;
+                            nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                        end if;
+                    end if;
+
+                else
+                    null;
+            end case;
 
             -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
 
-            if detaches then
-                result := agui_internal.fold_settle(
-                    result, in_place, first_node, following, same_as, keys, numbers, roles, bodies, heads, contents, documents, parents,
-                    cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
-                );
-                is_loaded := false;
-                result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), id)] := null;
-                continue;
-            end if;
-
-            action := next_action;
-            next_action := null;
-        end loop;
-    end loop events;
-    -- The variable keeps the last event of the loop; null: there was none.
-    result.through_seq := coalesce(event.first_seq + event.ordinality - 1, result.through_seq);
+            exit attempt when not detaches;
+            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+            result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
+            is_loaded := false;
+        end loop attempt;
     end loop;
 
     if is_loaded then
-        result := agui_internal.fold_settle(
-            result, in_place, first_node, following, same_as, keys, numbers, roles, bodies, heads, contents, documents, parents,
-            cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
-        );
+        result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
     end if;
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;
-    result.lanes := agui_internal.json_unguard(lanes::text);
     return result;
 end
 $function$;
@@ -7095,6 +6655,89 @@ comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text) is
     'are; null when there is none.';
 
 revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text) from public;
+
+-- sql/internal/fold/fold_first.sql
+create or replace function agui_internal.fold_first(nodes agui_internal.fold_node[], key text)
+returns int
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select min(node.ordinality)::int
+    from unnest(nodes) with ordinality as node
+    where node.key = fold_first.key
+$function$;
+
+comment on function agui_internal.fold_first(agui_internal.fold_node[], text) is 'The first node that has a key; null when none has it.';
+
+revoke execute on function agui_internal.fold_first(agui_internal.fold_node[], text) from public;
+
+-- sql/internal/types/fold_step.sql
+-- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
+--
+--     start message      id, role, name, owner, metadata: a message that may exist already
+--     start call         id, name, parent_id (of the message that gets it), owner, metadata
+--     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a message, the arguments of a call
+--     merge              id, is_call, metadata
+--     add result         id (of the call), parent_id (of the new message), role, content, owner, metadata
+--     encrypt            id, is_call, content
+--     add message        id, content: a message of a run's input
+--     show activity      id, activity_type, content, replaces, owner, metadata
+--     patch activity     id, activity_type, content (the patch), metadata
+--     list messages      messages, metadata: of a MESSAGES_SNAPSHOT
+--     set state          content
+--     patch state        content (the patch)
+--     set interrupts     content (not guarded)
+--     end                content (the chunk lanes, not guarded): the last step
+create type agui_internal.fold_step as (
+    seq           bigint,
+    action        text,
+    id            text,
+    is_call       boolean,
+    owner         text,
+    metadata      text,
+    content       text,
+    role          text,
+    name          text,
+    parent_id     text,
+    activity_type text,
+    replaces      boolean,
+    messages      json
+);
+
+comment on type agui_internal.fold_step is
+    'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
+    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call.';
+
+-- sql/internal/fold/fold_growth.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_growth(seq bigint, key text, pieces text)
+returns agui_internal.fold_step
+language sql
+immutable
+parallel safe
+return (
+    seq,
+    'grow',
+    case when key ^@ 'call ' then substr(key, 6) else key end,
+    key ^@ 'call ',
+    null,
+    null,
+    replace(rtrim(pieces, E'\x01'), E'"\x01"', ''),
+    null,
+    null,
+    null,
+    null,
+    null,
+    null
+)::agui_internal.fold_step;
+
+comment on function agui_internal.fold_growth(bigint, text, text) is
+    'The step that lets a string grow by pieces: JSON strings, each followed by a separator, U+0001, that no JSON text holds. key: the id of a message, '
+    'or ''call '' and that of a tool call.';
+
+revoke execute on function agui_internal.fold_growth(bigint, text, text) from public;
 
 -- sql/internal/fold/fold_input.sql
 create or replace function agui_internal.fold_input(start agui_internal.fold, thread_key uuid, run_no int)
@@ -7184,6 +6827,47 @@ comment on function agui_internal.fold_keys(text[], text[]) is
     'The ids of the messages of an agui_internal.fold as JSON strings of guarded text, which tell all ids apart; null for a message without id.';
 
 revoke execute on function agui_internal.fold_keys(text[], text[]) from public;
+
+-- sql/internal/fold/fold_load.sql
+create or replace function agui_internal.fold_load(fold agui_internal.fold)
+returns agui_internal.fold_node[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    nodes  agui_internal.fold_node[];
+    shared record;
+begin
+    nodes := array(
+        select (
+            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null
+        )::agui_internal.fold_node
+        from unnest(fold.message_nos, fold.roles, fold.bodies) with ordinality as message (number, role, body, position)
+        order by message.position
+    );
+    if (select count(distinct number) < count(number) from unnest(fold.message_nos) as number) then
+        for shared in
+            select place.node, place.first_node
+            from (
+                select message.position as node, min(message.position) over (partition by message.number) as first_node
+                from unnest(fold.message_nos) with ordinality as message (number, position)
+                where message.number is not null
+            ) as place
+            where place.node > place.first_node
+        loop
+            nodes[shared.node].same_as := shared.first_node;
+            nodes[shared.first_node].is_shared := true;
+        end loop;
+    end if;
+    return nodes;
+end
+$function$;
+
+comment on function agui_internal.fold_load(agui_internal.fold) is 'The messages of a fold as nodes, in their order.';
+
+revoke execute on function agui_internal.fold_load(agui_internal.fold) from public;
 
 -- sql/internal/fold/fold_loaded_keys.sql
 create or replace function agui_internal.fold_loaded_keys(message_ids text[], bodies text[])
@@ -7290,6 +6974,115 @@ comment on function agui_internal.fold_message_list(json) is
 
 revoke execute on function agui_internal.fold_message_list(json) from public;
 
+-- sql/internal/fold/fold_new_head.sql
+create or replace function agui_internal.fold_new_head(step agui_internal.fold_step, head text)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    function constant text := case when step.is_call then head::json -> 'function' end;
+begin
+    case step.action
+        when 'grow' then
+            -- A string that is not there yet begins here.
+            head := case
+                when strpos(head, '"\\content"') > 0 then head
+                when step.is_call
+                    then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
+                else agui_internal.fold_member(head, 'content', '"\\content"')
+            end;
+
+        when 'start call' then
+            if agui_internal.json_string_token((function::json -> 'name')::text) is distinct from step.name then
+                head := agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', step.name));
+            end if;
+
+        when 'encrypt' then
+            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
+
+        when 'show activity' then
+            if step.replaces then
+                head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+                head := agui_internal.fold_member(head, 'content', '"\\content"');
+                -- The owner comes last, where it is not the same as before.
+                head := agui_internal.fold_member(head, 'subagentRunId', null);
+                head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
+            end if;
+
+        when 'patch activity' then
+            head := agui_internal.fold_member(head, 'content', '"\\content"');
+            head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+
+        else
+            null;
+    end case;
+    return head;
+end
+$function$;
+
+comment on function agui_internal.fold_new_head(agui_internal.fold_step, text) is
+    'The head (agui_internal.fold_open) of a message or tool call that exists, after a step; what the step says of metadata is not in it.';
+
+revoke execute on function agui_internal.fold_new_head(agui_internal.fold_step, text) from public;
+
+-- sql/internal/fold/fold_new_message.sql
+create or replace function agui_internal.fold_new_message(step agui_internal.fold_step, id text, owner text)
+returns agui_internal.fold_node
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    role constant text := case step.action
+        when 'show activity' then '"activity"'
+        when 'start call' then '"assistant"'
+        when 'add message' then (step.content::json -> 'role')::text
+        else step.role
+    end;
+    made agui_internal.fold_node;
+begin
+    made.key := id;
+    made.role := agui_internal.json_string_text(role);
+    case step.action
+        when 'start message' then
+            made.content := '""';
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"content":"\\content"', '"name":' || step.name, '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'start call' then
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"toolCalls":"\\calls"', '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'show activity' then
+            made.content := step.content;
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
+                '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'add result' then
+            made.body := agui_internal.json_unguard('{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"content":' || step.content, '"toolCallId":' || step.id, '"subagentRunId":' || owner
+            ) || '}');
+
+        when 'add message' then
+            made.body := agui_internal.json_unguard(step.content);
+    end case;
+    return made;
+end
+$function$;
+
+comment on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) is
+    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them.';
+
+revoke execute on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) from public;
+
 -- sql/internal/fold/fold_open.sql
 -- What grows or is merged stands apart from the rest, which is the head. Marks in it say where the parts belong: "\\content", "\\metadata"
 -- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
@@ -7363,6 +7156,35 @@ comment on function agui_internal.fold_patched(agui_internal.fold) is
     'A fold with its patches applied to its state, each whole or, when it fails, not at all.';
 
 revoke execute on function agui_internal.fold_patched(agui_internal.fold) from public;
+
+-- sql/internal/fold/fold_raw_events.sql
+create or replace function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json)
+returns json[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return array(
+        select json_array_elements(agui_internal.json_guarded(batch.events))
+        from (
+            select given
+            where given is not null
+            union all
+            select stored.events
+            from agui.batch as stored
+            where stored.thread_key = fold_raw_events.thread_key and stored.first_seq = fold_raw_events.first_seq
+        ) as batch (events)
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_raw_events(uuid, bigint, json) is
+    'The events of a batch, or those given, one by one, as they are (guarded JSON): agui_internal.event_fields do not tell a member that is null from '
+    'none, and leave out those without a meaning.';
+
+revoke execute on function agui_internal.fold_raw_events(uuid, bigint, json) from public;
 
 -- sql/internal/fold/fold_run.sql
 create or replace function agui_internal.fold_run(thread_key uuid, run_no int, at_seq bigint default null, base_no int default null)
@@ -7468,32 +7290,27 @@ comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], big
 
 revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
 
+-- sql/internal/types/fold_change.sql
+create type agui_internal.fold_change as (
+    node int,
+    kind text,
+    text text
+);
+
+comment on type agui_internal.fold_change is
+    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON).';
+
 -- sql/internal/fold/fold_settle.sql
--- The end of agui_internal.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
--- its number.
+-- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
 --
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
-    in_place int,
+    nodes agui_internal.fold_node[],
     first_node int,
     following int[],
-    same_as int[],
-    keys text[],
-    numbers int[],
-    roles text[],
-    bodies text[],
-    heads text[],
-    contents text[],
-    documents jsonb[],
-    parents int[],
-    cleared int[],
-    piece_nodes int[],
-    pieces text[],
-    growing int,
-    buffer text,
-    patched_nodes int[],
-    patches text[]
+    untouched int,
+    changes agui_internal.fold_change[]
 )
 returns agui_internal.fold
 language plpgsql
@@ -7504,173 +7321,153 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result       agui_internal.fold := before;
+    loaded_ids   constant text[] := before.message_ids;
+    loaded_count constant int := cardinality(before.message_ids);
+    node         agui_internal.fold_node;
     part         record;
-    patched      record;
     metadata     text[];
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
-    loaded_ids   constant text[] := before.message_ids;
-    loaded_count constant int := cardinality(before.message_ids);
+    place        int;
+    version      int;
     added_nos    int[] := '{}';
     added_ids    text[] := '{}';
     added_roles  text[] := '{}';
     added_bodies text[] := '{}';
-    message      int;
-    version      int;
 begin
-    if buffer <> '' then
-        piece_nodes := array_append(piece_nodes, growing);
-        pieces := array_append(pieces, buffer);
-    end if;
-
-    if cardinality(cleared) > 0 then
-        for position in 1 .. cardinality(pieces) loop
-            if position <= cleared[abs(piece_nodes[position])] then
-                piece_nodes[position] := 0;
+    -- Changes of what was replaced later do not count.
+    if exists (select from unnest(nodes) as replaced where replaced.content_since > 0) then
+        for place in 1 .. cardinality(changes) loop
+            node := nodes[changes[place].node];
+            if place <= (case when changes[place].kind = 'merge' then node.metadata_since else node.content_since end) then
+                changes[place].kind := null;
             end if;
         end loop;
     end if;
 
-    -- Strings that grew. Their pieces are JSON strings, each followed by a separator that no JSON text holds.
+    -- Strings that grew.
     for part in
-        select
-            piece.node,
-            replace(rtrim(string_agg(piece.text, '' order by piece.position), E'\x01'), E'"\x01"', '') as grown
-        from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-        where piece.node > 0
-        group by piece.node
+        select change.node, replace(string_agg(change.text, E'\x01' order by change.ordinality), E'"\x01"', '') as grown
+        from unnest(changes) with ordinality as change
+        where change.kind = 'grow'
+        group by change.node
     loop
-        contents[part.node] := case
-            when contents[part.node] ^@ '"' then left(contents[part.node], -1) || substr(part.grown, 2)
+        nodes[part.node].content := case
+            when nodes[part.node].content ^@ '"' then left(nodes[part.node].content, -1) || substr(part.grown, 2)
             else part.grown
         end;
     end loop;
 
     -- Metadata, key by key; the last one wins.
-    if 0 > any (piece_nodes) then
-        for part in
-            with piece as (
-                select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
-                from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-                where piece.node < 0
-            ),
-            member as (
-                select
-                    piece.node,
-                    each.key,
-                    (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
-                    min(array[piece.position, each.position]) as position
-                from piece
-                left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
-                where piece.pieces > 1
-                group by piece.node, each.key
-            )
-            select piece.node, piece.text as merged
-            from piece
-            where piece.pieces = 1
-            union all
+    for part in
+        with piece as materialized (
+            select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
+            from unnest(changes) with ordinality as change
+            where change.kind = 'merge'
+        ),
+        member as (
             select
-                member.node,
-                '{' || coalesce(
-                    string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
-                        filter (where member.key is not null),
-                    ''
-                ) || '}'
-            from member
-            group by member.node
-        loop
-            metadata[part.node] := part.merged;
-        end loop;
-    end if;
+                piece.node,
+                each.key,
+                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                min(array[piece.position, each.position]) as position
+            from piece
+            left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
+            where piece.pieces > 1
+            group by piece.node, each.key
+        )
+        select piece.node, piece.text as merged
+        from piece
+        where piece.pieces = 1
+        union all
+        select
+            member.node,
+            '{' || coalesce(
+                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                    filter (where member.key is not null),
+                ''
+            ) || '}'
+        from member
+        group by member.node
+    loop
+        metadata[part.node] := part.merged;
+    end loop;
 
     -- Activities.
-    if cardinality(patches) > 0 then
-        for part in
-            select patch.node, array_agg(patch.text order by patch.position) as patches
-            from unnest(patched_nodes, patches) with ordinality as patch (node, text, position)
-            where patch.node > 0
-            group by patch.node
-        loop
-            patched := agui_internal.fold_activity(documents[part.node], contents[part.node], part.patches);
-            documents[part.node] := patched.document;
-        end loop;
-    end if;
-
-    -- Tool calls, in the order in which their message got them, of the messages whose calls were changed.
-    for node in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
-        if parents[node] > 0 and heads[parents[node]] is not null then
-            call_parents := array_append(call_parents, parents[node]);
-            call_texts := array_append(
-                call_texts,
-                coalesce(bodies[node], agui_internal.fold_close(heads[node], contents[node], metadata[node], null))
-            );
-        end if;
+    for part in
+        select change.node, array_agg(change.text order by change.ordinality) as patches
+        from unnest(changes) with ordinality as change
+        where change.kind = 'patch'
+        group by change.node
+    loop
+        nodes[part.node].document := (
+            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches)
+        ).document;
     end loop;
 
-    if cardinality(call_parents) > 0 then
-        for part in
-            select
-                call.parent,
-                '[' || string_agg(call.text, ',' order by call.position) || ']' as list
-            from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
-            group by call.parent
-        loop
-            calls[part.parent] := part.list;
-        end loop;
-    end if;
+    -- Tool calls, in the order in which their message got them, of the messages that were changed.
+    for place in loaded_count + 1 .. coalesce(cardinality(nodes), 0) loop
+        node := nodes[place];
+        continue when node.parent is null or node.parent = 0 or nodes[node.parent].head is null;
+        call_parents := array_append(call_parents, node.parent);
+        call_texts := array_append(
+            call_texts,
+            coalesce(node.body, agui_internal.fold_close(node.head, node.content, metadata[place], null))
+        );
+    end loop;
+    for part in
+        select call.parent, '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+        from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
+        group by call.parent
+    loop
+        calls[part.parent] := part.list;
+    end loop;
 
     -- Messages.
-    for message in coalesce(array_lower(heads, 1), 1) .. coalesce(array_upper(heads, 1), 0) loop
-        if heads[message] is not null and parents[message] is null then
-            bodies[message] := agui_internal.json_unguard(
-                agui_internal.fold_close(
-                    heads[message],
-                    coalesce(agui_internal.json_guarded_from_jsonb(documents[message]), contents[message]),
-                    metadata[message],
-                    calls[message]
-                )
-            );
-        end if;
-    end loop;
-
-    -- Their order. Most often the first ones are those of before, in their places.
-    message := case when in_place > 0 then following[in_place] else first_node end;
-    while message is not null loop
-        version := coalesce(same_as[message], message);
-        added_nos := array_append(
-            added_nos,
-            case
-                when numbers[version] > 0 then numbers[version]
-                when version = any (same_as) then -version
-            end
-        );
+    place := case when untouched > 0 then following[untouched] else first_node end;
+    while place is not null loop
+        version := coalesce(nodes[place].same_as, place);
+        node := nodes[version];
+        added_nos := array_append(added_nos, case when node.number > 0 then node.number when node.is_shared then -version end);
         added_ids := array_append(
             added_ids,
-            case when message <= loaded_count then loaded_ids[message] else agui_internal.json_string_text(keys[message]) end
+            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(node.key) end
         );
-        added_roles := array_append(added_roles, roles[message]);
-        added_bodies := array_append(added_bodies, bodies[version]);
-        message := following[message];
+        added_roles := array_append(added_roles, node.role);
+        added_bodies := array_append(
+            added_bodies,
+            case
+                when node.head is null then node.body
+                else agui_internal.json_unguard(
+                    agui_internal.fold_close(
+                        node.head,
+                        coalesce(agui_internal.json_guarded_from_jsonb(node.document), node.content),
+                        metadata[version],
+                        calls[version]
+                    )
+                )
+            end
+        );
+        place := following[place];
     end loop;
 
-    result.message_nos := numbers[1 : in_place] || added_nos;
-    result.message_ids := loaded_ids[1 : in_place] || added_ids;
-    result.roles := roles[1 : in_place] || added_roles;
-    result.bodies := bodies[1 : in_place] || added_bodies;
+    result.message_nos := before.message_nos[1 : untouched] || added_nos;
+    result.message_ids := loaded_ids[1 : untouched] || added_ids;
+    result.roles := before.roles[1 : untouched] || added_roles;
+    result.bodies := before.bodies[1 : untouched] || added_bodies;
     return result;
 end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int, text, int[],
-    text[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
 ) is
-    'A fold with the messages that agui_internal.fold_events has in its arrays: those in one piece as they were, the others put together again.';
+    'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
+    'messages, as many as are untouched, are those of before.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int, text, int[],
-    text[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
 ) from public;
 
 -- sql/internal/fold/fold_snapshot_messages.sql
@@ -7809,6 +7606,390 @@ comment on function agui_internal.fold_snapshot_messages(agui_internal.fold, jso
     'The fold after a MESSAGES_SNAPSHOT event with these messages and metadata (guarded JSON).';
 
 revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fold, json, json) from public;
+
+-- sql/internal/fold/fold_steps.sql
+-- The first half of the reducer in SQL: from events to steps (agui_internal.fold_step), which agui_internal.fold_events then does.
+--
+-- What an event says is decided here, and nothing else: whether it is well formed, for which stream a chunk is, which spelling it has. What a step
+-- finds, and whether it can do anything there, is not known here.
+--
+-- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
+-- nothing else happens to the messages, it makes no difference which of them grows first. So there are about a tenth as many steps as events.
+--
+-- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
+-- strings that grow are handed out before the next step that is for messages.
+create or replace function agui_internal.fold_steps(
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[],
+    given json,
+    takes_input boolean[],
+    lanes text
+)
+returns setof agui_internal.fold_step
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    event record;
+
+    -- What it says: a step, a piece of the string of the node that step.id names, and a patch of the activity that it names.
+    step  agui_internal.fold_step;
+    piece text;
+    patch text;
+
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last pieces of the one that grew last are in the buffer.
+    grown_keys  text[] := '{}';
+    grown_texts text[] := '{}';
+    growing     int;
+    buffer      text := '';
+
+    -- The event that brought the last piece, while no other has come since.
+    grown_type  text;
+    grown_id    text;
+    grown_owner text;
+
+    -- The chunk streams that are open (agui_internal.fold_chunk).
+    open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
+    chunk      record;
+
+    -- The event as it is, and those of its batch, which begins at raws_seq.
+    raw      json;
+    raws     json[];
+    raws_seq bigint;
+
+    owner_fits    boolean;
+    metadata_fits boolean;
+    key           text;
+    place         int;
+    input         json;
+    messages      json;
+    content       text;
+    last_seq      bigint;
+begin
+    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    <<events>>
+    for event in
+        select
+            element.*,
+            case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
+            batch.first_seq
+        from (
+            (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where stored.thread_key = fold_steps.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_steps.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, agui_internal.json_guarded(given)
+            where given is not null
+        ) as batch
+        cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
+        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
+    loop
+        -- One more piece of the string that grew last.
+
+        if event.type = grown_type
+            and event.id is not distinct from grown_id
+            and event."subagentRunId"::text is not distinct from grown_owner
+            and event.delta::text ^@ '"'
+            and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+        then
+            buffer := buffer || event.delta::text || E'\x01';
+            continue when octet_length(buffer) < 4000;
+            grown_type := null;  -- the next piece empties it
+            continue;
+        end if;
+
+        -- What the event says.
+
+        grown_type := null;
+        owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
+        metadata_fits := (event.metadata::text ^@ '{') is not false;
+        piece := null;
+        patch := null;
+        messages := null;
+        step := null;
+        step.seq := event.first_seq + event.ordinality - 1;
+        step.id := event.id;
+        step.is_call := event.type ^@ 'TOOL_CALL_';
+        step.owner := event."subagentRunId"::text;
+        step.metadata := event.metadata::text;
+
+        if event.type = 'STATE_SNAPSHOT' and event.snapshot is null or event.type like '%\_CHUNK' and event.delta is null then
+            if raws_seq is distinct from event.first_seq then
+                raws := agui_internal.fold_raw_events(thread_key, event.first_seq, given);
+                raws_seq := event.first_seq;
+            end if;
+            raw := raws[event.ordinality];
+        end if;
+
+        case
+            when event.type in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event.delta::text ^@ '"') is not true;
+                piece := event.delta;
+
+            when event.type in ('TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK') then
+                continue when not owner_fits
+                    or not metadata_fits
+                    or not event.id ^@ '"'
+                    or not event.delta::text ^@ '"'
+                    or event.type = 'TEXT_MESSAGE_CHUNK' and (not event.role::text ^@ '"' or not event.name::text ^@ '"')
+                    or step.is_call and (not event."toolCallName"::text ^@ '"' or not event."parentMessageId"::text ^@ '"');
+                chunk := agui_internal.fold_chunk(
+                    open_lanes,
+                    case event.type when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
+                    step.id,
+                    step.owner
+                );
+                continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
+                open_lanes := chunk.lanes;
+                step.id := chunk.id;
+                if chunk.goes_on then
+                    continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
+                    piece := coalesce(event.delta::text, '""');
+                else
+                    step.action := case when step.is_call then 'start call' else 'start message' end;
+                    piece := coalesce(event.delta::text, case when raw -> 'rawEvent' is not null then '""' end);
+                end if;
+
+            when event.type in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true
+                    or event.type = 'TEXT_MESSAGE_START' and (not event.role::text ^@ '"' or not event.name::text ^@ '"');
+                step.action := 'start message';
+
+            when event.type = 'TOOL_CALL_START' then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event."toolCallName"::text ^@ '"') is not true
+                    or not event."parentMessageId"::text ^@ '"';
+                step.action := 'start call';
+
+            when event.type in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END', 'TOOL_CALL_END') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true;
+                step.action := case when event.metadata is not null then 'merge' end;
+
+            when event.type = 'TOOL_CALL_RESULT' then
+                step.content := event.content;
+                step.parent_id := event."messageId";
+                continue when (
+                        owner_fits and metadata_fits and event.id ^@ '"' and step.parent_id ^@ '"' and left(step.content, 1) in ('"', '[')
+                    ) is not true
+                    or not event.role::text ^@ '"';
+                step.action := 'add result';
+                step.role := coalesce(nullif(event.role::text, '""'), '"tool"');
+
+            when event.type in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
+                step.activity_type := event."activityType";
+                step.replaces := event.type <> 'ACTIVITY_SNAPSHOT' or event.replace::text is distinct from 'false';
+                step.content := case event.type when 'ACTIVITY_SNAPSHOT' then event.content when 'ACTIVITY' then event.snapshot end;
+                patch := case when event.type <> 'ACTIVITY_SNAPSHOT' then event.patch end;
+                continue when (metadata_fits and event.id ^@ '"' and step.activity_type ^@ '"') is not true
+                    or not owner_fits and event.type <> 'ACTIVITY_DELTA'
+                    or not step.content ^@ '{'
+                    or step.content is null and event.type = 'ACTIVITY_SNAPSHOT'
+                    or event.type = 'ACTIVITY_SNAPSHOT' and event.replace::text not in ('true', 'false')
+                    or event.type = 'ACTIVITY' and (step.content is null and patch is null or left(patch, 1) not in ('[', '{'));
+                patch := case
+                    when event.type = 'ACTIVITY_DELTA' then coalesce(patch, '[]')
+                    when patch ^@ '{' then '[' || patch || ']'
+                    else patch
+                end;
+                step.action := case when step.content is not null then 'show activity' end;
+
+            when event.type = 'REASONING_ENCRYPTED_VALUE' then
+                step.id := event."entityId";
+                step.is_call := (event.subtype::text = '"tool-call"') is true;
+                step.content := event."encryptedValue";
+                step.metadata := null;
+                continue when (step.id ^@ '"' and step.content ^@ '"') is not true or not event.subtype::text ^@ '"';
+                step.action := 'encrypt';
+
+            when event.type = 'MESSAGES_SNAPSHOT' then
+                continue when (metadata_fits and event.messages::text ^@ '[') is not true;
+                step.action := 'list messages';
+                step.messages := event.messages;
+
+            when event.type = 'STATE_SNAPSHOT' then
+                step.content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
+                continue when not owner_fits or step.content is null;
+                step.action := 'set state';
+
+            when event.type = 'STATE_DELTA' then
+                step.content := coalesce(event.delta::text, event.patch::text);
+                continue when (owner_fits and left(step.content, 1) in ('[', '{')) is not true or event.delta::text ^@ '{';
+                step.action := 'patch state';
+                if step.content ^@ '{' then
+                    step.content := '[' || step.content || ']';
+                end if;
+
+            when event.type = 'RUN_STARTED' then
+                -- A run begins with its input: messages, of which the new ones are added, and a state.
+                input := event.input;
+                if takes_input[segment] then  -- the one that is stored beside the events
+                    takes_input[segment] := false;
+                    select agui_internal.json_guarded(beside.input) into input
+                    from agui.run_input as beside
+                    where beside.thread_key = fold_steps.thread_key and beside.run_no = run_nos[segment];
+                end if;
+                messages := input -> 'messages';
+                continue when not input::text ^@ '{' or json_typeof(messages) not in ('array', 'null');
+                if json_typeof(messages) = 'null' then
+                    messages := null;
+                end if;
+                step.content := nullif((input -> 'state')::text, 'null');
+                step.action := case when step.content is not null then 'set state' end;
+
+            when event.type = 'RUN_FINISHED' then
+                step.content := '[]';
+                if json_typeof(event.outcome) = 'object' and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
+                    step.content := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
+                end if;
+                step.action := 'set interrupts';
+
+            when event.type in (
+                'RUN_ERROR', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
+            ) then
+                -- It does no more than close chunk streams.
+                continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
+
+            else
+                continue;
+        end case;
+
+        if step.action = 'start call' then
+            step.name := event."toolCallName";
+            step.parent_id := event."parentMessageId";
+        elsif step.action = 'start message' then
+            step.name := case when event.type ^@ 'TEXT_' then event.name end;
+            step.role := case when event.type ^@ 'TEXT_' then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
+        end if;
+
+        -- The chunk streams that end with it.
+
+        if open_lanes is not null then
+            open_lanes := case
+                when event.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR', 'MESSAGES_SNAPSHOT') then null
+                when event.type like '%\_CHUNK'
+                    or event.type ^@ 'ACTIVITY'
+                    or event.type = 'REASONING_ENCRYPTED_VALUE'
+                    or event.type ^@ 'SUBAGENT_' and event."subagentRunId" is null
+                    then open_lanes
+                else agui_internal.fold_close_lane(open_lanes, event."subagentRunId"::text)
+            end;
+        end if;
+
+        -- What is for the state and the run has no order with what is for the messages.
+
+        if step.action in ('set state', 'patch state', 'set interrupts') then
+            return next step;
+            continue when messages is null;
+            step.action := null;
+        end if;
+
+        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long.
+
+        if growing is not null
+            and (
+                coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null
+                or cardinality(grown_keys) > 30
+                or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+            )
+        then
+            grown_texts[growing] := grown_texts[growing] || buffer;
+            for place in 1 .. cardinality(grown_keys) loop
+                return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
+            end loop;
+            grown_keys := '{}';
+            grown_texts := '{}';
+            growing := null;
+            buffer := '';
+        end if;
+
+        -- Hand out the steps of this event. Its metadata goes with the last of them.
+
+        if step.action is not null then
+            if coalesce(piece, patch) is not null then
+                step.metadata := null;
+            end if;
+            return next step;
+        end if;
+
+        if messages is not null then
+            step.action := 'add message';
+            foreach content in array agui_internal.fold_message_list(messages) loop
+                step.id := content::json -> 'id';
+                step.id := case when step.id ^@ '"' then agui_internal.json_string_token(step.id) end;
+                step.content := content;
+                return next step;
+            end loop;
+
+        elsif patch is not null or piece is not null and event.metadata is not null then
+            step.action := case when patch is not null then 'patch activity' else 'grow' end;
+            step.content := coalesce(patch, piece);
+            step.metadata := event.metadata;
+            return next step;
+
+        elsif piece is not null then
+            key := case when step.is_call then 'call ' || step.id else step.id end;
+            place := array_position(grown_keys, key);
+            if place is null then
+                place := cardinality(grown_keys) + 1;
+                grown_keys[place] := key;
+                grown_texts[place] := '';
+            end if;
+            if growing <> place then
+                grown_texts[growing] := grown_texts[growing] || buffer;
+                buffer := '';
+            end if;
+            growing := place;
+            buffer := buffer || piece || E'\x01';
+            grown_type := event.type;
+            grown_id := event.id;
+            grown_owner := event."subagentRunId";
+        end if;
+    end loop events;
+    -- The variable keeps the last event of the loop; null: there was none.
+    last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    end loop;
+
+    if growing is not null then
+        grown_texts[growing] := grown_texts[growing] || buffer;
+        for place in 1 .. cardinality(grown_keys) loop
+            return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
+        end loop;
+    end if;
+
+    step := null;
+    step.seq := last_seq;
+    step.action := 'end';
+    step.content := agui_internal.json_unguard(open_lanes::text);
+    return next step;
+end
+$function$;
+
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) is
+    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
+
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;
 
 -- sql/internal/types/input_place.sql
 create type agui_internal.input_place as (
@@ -13165,7 +13346,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a1ca1a9f0320e7b630e7c962137d32aa7470009324cb4a21d808aa5a413288b5'', ''{
+as 'select 2, ''a244ba5fa207f78d970aa157a52cce5dc392eba5bf63d888b2261f78add02f3d'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13198,11 +13379,13 @@ routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_int
 routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
 routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
 routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_open,
-routine agui_internal.fold_patched, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
+routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
+routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
+routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
+routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patched,
+routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
+routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
 routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
 routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
 routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
@@ -13255,7 +13438,8 @@ type agui.run_info, type agui.run_status, type agui.session_document, type agui.
 type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
 type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
 type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_message, type agui_internal.inactive_thread,
+type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.json_nodes, type agui_internal.life_event,
 type agui_internal.open_part, type agui_internal.reopening, type agui_internal.run_position,
 type agui_internal.session_input, view agui.event, view agui.lag, view agui.stats

@@ -1,12 +1,8 @@
 create or replace function agui_internal.fold_assistant_call(
     call_key text,
-    keys text[],
-    roles text[],
-    parents int[],
+    nodes agui_internal.fold_node[],
     first_node int,
-    following int[],
-    is_linked boolean,
-    loaded_count int
+    following int[]
 )
 returns int
 language plpgsql
@@ -20,26 +16,26 @@ declare
     call    int;
     message int := first_node;
 begin
-    for node in 1 .. coalesce(array_upper(keys, 1), 0) loop
-        if keys[node] = call_key and roles[parents[node]] = 'assistant' then
+    for node in 1 .. cardinality(nodes) loop
+        if nodes[node].key = call_key and nodes[nodes[node].parent].role = 'assistant' then
             calls := array_append(calls, node);
         end if;
     end loop;
 
     while message is not null and cardinality(calls) > 0 loop
         foreach call in array calls loop
-            if parents[call] = message then
+            if nodes[call].parent = message then
                 return call;
             end if;
         end loop;
-        message := case when not is_linked and message < loaded_count then message + 1 else following[message] end;
+        message := following[message];
     end loop;
     return null;
 end
 $function$;
 
-comment on function agui_internal.fold_assistant_call(text, text[], text[], int[], int, int[], boolean, int) is
+comment on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) is
     'The first tool call with a key in the assistant messages of agui_internal.fold_events, in the order of the conversation; null when there is '
     'none. For calls that a message of another role also has.';
 
-revoke execute on function agui_internal.fold_assistant_call(text, text[], text[], int[], int, int[], boolean, int) from public;
+revoke execute on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) from public;
