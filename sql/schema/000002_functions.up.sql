@@ -6179,7 +6179,6 @@ declare
     touched      int;          -- the node that it changes
     insert_after int;
     id           text;
-    known        json;
     made         agui_internal.fold_node;
     opened       agui_internal.fold_node;
     detaches     boolean;
@@ -6304,98 +6303,31 @@ begin
                 end if;
             end if;
 
+            if node is not null
+                and step.is_call
+                and step.action in ('add result', 'encrypt')
+                and nodes[nodes[node].parent].role is distinct from 'assistant'
+            then
+                node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
+            end if;
+
             -- Make what is new, or say which node changes.
 
             touched := null;
             added := null;
             insert_after := null;
             detaches := false;
-            case step.action
-                when 'start message' then
-                    if node is null then
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        added := node_count;
-                        touched := node_count;
-                    elsif step.metadata is not null and nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
+            case
+                when step.action = 'grow' and nodes[node].grows then
+                    touched := node;
 
-                when 'grow' then
-                    -- An empty piece changes nothing, but for a content that is no string yet.
-                    touched := case
-                        when nodes[node].grows then node
-                        when step.is_call then
-                            case
-                                when (coalesce(nodes[node].head, nodes[node].body)::json -> 'function')::text ^@ '{'
-                                    and (step.content <> '""' or step.metadata is not null)
-                                    then node
-                            end
-                        when nodes[node].role is distinct from 'activity'
-                            and (
-                                step.content <> '""'
-                                or step.metadata is not null
-                                or coalesce(nodes[node].content, (agui_internal.json_guard(nodes[node].body)::json -> 'content')::text) ^@ '"' is not true
-                            )
-                            then node
-                    end;
-
-                when 'merge' then
-                    if nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when 'start call' then
-                    if node is not null then
-                        -- It is renamed. A call without a function takes nothing.
-                        known := coalesce(nodes[node].head, nodes[node].body);
-                        if json_typeof(known -> 'function') = 'object'
-                            and (
-                                step.metadata is not null
-                                or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
-                            )
-                        then
-                            touched := node;
-                        end if;
-                    else
-                        parent := case
-                            when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
-                        end;
-                        if parent is null or nodes[parent].role is distinct from 'assistant' then
-                            -- A message of its own.
-                            id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
-                            made := agui_internal.fold_new_message(
-                                step,
-                                id,
-                                case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
-                            );
-                            node_count := node_count + 1;
-                            nodes[node_count] := made;
-                            added := node_count;
-                            parent := added;
-                        end if;
-                        made := null;
-                        made.key := key;
-                        made.parent := parent;
-                        made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
-                        made.content := '""';
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        nodes[parent].has_calls := true;
-                        touched := node_count;
-                    end if;
-
-                when 'add result' then
-                    -- Behind the assistant message that has the call and the results that follow it; at the end when none has the call.
-                    if node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
-                    end if;
+                when step.action = 'add result' then
                     made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
                     node_count := node_count + 1;
                     nodes[node_count] := made;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
+                    -- Behind the message that has the call and the results that follow it; at the end when none has the call.
                     if node is not null then
                         parent := nodes[node].parent;
                         insert_after := case when result_owner = parent then result_last else parent end;
@@ -6406,64 +6338,71 @@ begin
                         result_last := added;
                     end if;
 
-                when 'encrypt' then
-                    if step.is_call and node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
-                    end if;
-                    if nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when 'add message' then
-                    if node is null then
-                        made := agui_internal.fold_new_message(step, step.id, null);
+                when step.action = 'start call' and node is null then
+                    parent := case
+                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
+                    end;
+                    if parent is null or nodes[parent].role is distinct from 'assistant' then
+                        id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
+                        made := agui_internal.fold_new_message(
+                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                        );
                         node_count := node_count + 1;
                         nodes[node_count] := made;
                         added := node_count;
-                        if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
-                            -- All calls are listed then, in the order of the conversation.
-                            has_unlisted := true;
-                            lists_calls := true;
+                        parent := added;
+                    end if;
+                    made := null;
+                    made.key := key;
+                    made.parent := parent;
+                    made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                    made.content := '""';
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    nodes[parent].has_calls := true;
+                    touched := node_count;
+
+                when step.action in ('start message', 'add message', 'show activity') and node is null then
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    added := node_count;
+                    touched := case when step.metadata is not null then added end;
+                    if step.action = 'add message' and (strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0) then
+                        -- All calls are listed then, in the order of the conversation.
+                        has_unlisted := true;
+                        lists_calls := true;
+                    end if;
+
+                when step.action = 'show activity' and step.replaces and nodes[node].is_shared then
+                    detaches := true;
+
+                when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
+                    -- The message gives way, with all that it had.
+                    for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
+                        continue when nodes[gone].parent is distinct from node;
+                        id := nodes[gone].key;
+                        nodes[gone].parent := 0;
+                        nodes[gone].key := null;
+                        if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
+                            place := agui_internal.fold_bucket(id);
+                            buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
                         end if;
-                    end if;
+                    end loop;
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    made.key := nodes[node].key;
+                    made.content_since := cardinality(changes);
+                    made.metadata_since := cardinality(changes);
+                    nodes[node] := made;
+                    untouched := least(untouched, node - 1);
+                    result_owner := null;
+                    touched := case when step.metadata is not null then node end;
 
-                when 'show activity' then
-                    if step.replaces and nodes[node].is_shared then
-                        detaches := true;
-                    elsif node is null then
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        added := node_count;
-                        touched := node_count;
-                    elsif step.replaces and nodes[node].role is distinct from 'activity' then
-                        -- A message of another role gives way, with all that it had.
-                        for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
-                            continue when nodes[gone].parent is distinct from node;
-                            id := nodes[gone].key;
-                            nodes[gone].parent := 0;
-                            nodes[gone].key := null;
-                            if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
-                                place := agui_internal.fold_bucket(id);
-                                buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
-                            end if;
-                        end loop;
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        made.key := nodes[node].key;
-                        made.content_since := cardinality(changes);
-                        made.metadata_since := cardinality(changes);
-                        nodes[node] := made;
-                        untouched := least(untouched, node - 1);
-                        result_owner := null;
-                        touched := node;
-                    elsif nodes[node].role = 'activity' and (step.replaces or step.metadata is not null) then
-                        touched := node;
-                    end if;
+                when node is not null and agui_internal.fold_takes(step, nodes[node]) then
+                    touched := node;
 
-                when 'patch activity' then
-                    if nodes[node].role = 'activity' then
-                        touched := node;
-                    end if;
+                else
+                    null;
             end case;
 
             -- Place a new message: at the end, but for the result of a tool call.
@@ -6506,7 +6445,9 @@ begin
                 place := opened.parent;
             end loop;
 
-            if touched = node and step.action not in ('start message', 'merge', 'patch activity') then
+            if touched = node
+                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and nodes[node].content is null)
+            then
                 nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
             end if;
             if touched is not null and step.metadata is not null then
@@ -6527,10 +6468,12 @@ begin
                         nodes[touched].grows := true;
                     end if;
 
-                when step.action = 'show activity' and step.replaces and touched = node then
-                    nodes[node].content := step.content;
-                    nodes[node].document := null;
-                    nodes[node].content_since := cardinality(changes);
+                when step.action = 'show activity' then
+                    if step.replaces and touched = node then
+                        nodes[node].content := step.content;
+                        nodes[node].document := null;
+                        nodes[node].content_since := cardinality(changes);
+                    end if;
 
                 when step.action = 'patch activity' then
                     -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
@@ -6542,24 +6485,11 @@ begin
                     then
                         changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
                     else
-                        part := agui_internal.fold_activity(
-                            nodes[node].document,
-                            nodes[node].content,
-                            array(
-                                select change.text
-                                from unnest(changes[coalesce(nodes[node].content_since, 0) + 1 :]) with ordinality as change
-                                where change.node = touched and change.kind = 'patch'
-                                order by change.ordinality
-                            )
-                        );
-                        nodes[node].document := part.document;
+                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content);
+                        detaches := part.applied and nodes[node].is_shared is true;
+                        nodes[node].document := case when detaches then part.before else part.patched end;
                         nodes[node].content_since := cardinality(changes);
-                        part := agui_internal.fold_activity(nodes[node].document, nodes[node].content, array[step.content]);
-                        if part.applied > 0 and nodes[node].is_shared then
-                            detaches := true;
-                            step.metadata := null;
-                        elsif part.applied > 0 then
-                            nodes[node].document := part.document;
+                        if part.applied and not detaches then
                             nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
                         end if;
                     end if;
@@ -6987,9 +6917,8 @@ declare
 begin
     case step.action
         when 'grow' then
-            -- A string that is not there yet begins here.
+            -- Its string, which is not there yet, begins here.
             head := case
-                when strpos(head, '"\\content"') > 0 then head
                 when step.is_call
                     then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
                 else agui_internal.fold_member(head, 'content', '"\\content"')
@@ -7068,7 +6997,7 @@ begin
 
         when 'add result' then
             made.body := agui_internal.json_unguard('{' || concat_ws(
-                ',', '"id":' || id, '"role":' || role, '"content":' || step.content, '"toolCallId":' || step.id, '"subagentRunId":' || owner
+                ',', '"id":' || id, '"toolCallId":' || step.id, '"role":' || role, '"content":' || step.content, '"subagentRunId":' || owner
             ) || '}');
 
         when 'add message' then
@@ -7127,6 +7056,56 @@ comment on function agui_internal.fold_open(text, boolean) is
     'head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;
+
+-- sql/internal/types/fold_change.sql
+create type agui_internal.fold_change as (
+    node int,
+    kind text,
+    text text
+);
+
+comment on type agui_internal.fold_change is
+    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON).';
+
+-- sql/internal/fold/fold_patch_now.sql
+create or replace function agui_internal.fold_patch_now(
+    in node agui_internal.fold_node,
+    in node_no int,
+    in changes agui_internal.fold_change[],
+    in patch text,
+    out before jsonb,
+    out patched jsonb,
+    out applied boolean
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    part record;
+begin
+    part := agui_internal.fold_activity(
+        node.document,
+        node.content,
+        array(
+            select change.text
+            from unnest(changes[coalesce(node.content_since, 0) + 1 :]) with ordinality as change
+            where change.node = node_no and change.kind = 'patch'
+            order by change.ordinality
+        )
+    );
+    before := part.document;
+    part := agui_internal.fold_activity(before, node.content, array[patch]);
+    patched := part.document;
+    applied := part.applied > 0;
+end
+$function$;
+
+comment on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) is
+    'The document of an activity with the patches that wait for it, and with one more: whether that succeeds, and what it makes.';
+
+revoke execute on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) from public;
 
 -- sql/internal/fold/fold_patched.sql
 create or replace function agui_internal.fold_patched(fold agui_internal.fold)
@@ -7289,16 +7268,6 @@ comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], big
     'beside them.';
 
 revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
-
--- sql/internal/types/fold_change.sql
-create type agui_internal.fold_change as (
-    node int,
-    kind text,
-    text text
-);
-
-comment on type agui_internal.fold_change is
-    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON).';
 
 -- sql/internal/fold/fold_settle.sql
 -- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
@@ -7854,6 +7823,7 @@ begin
                 if json_typeof(messages) = 'null' then
                     messages := null;
                 end if;
+                step.metadata := null;
                 step.content := nullif((input -> 'state')::text, 'null');
                 step.action := case when step.content is not null then 'set state' end;
 
@@ -7990,6 +7960,57 @@ comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], js
     'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
 
 revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;
+
+-- sql/internal/fold/fold_takes.sql
+create or replace function agui_internal.fold_takes(step agui_internal.fold_step, node agui_internal.fold_node)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    known json;
+begin
+    if node.role = 'activity' then
+        return step.action = 'patch activity' or step.action = 'show activity' and (step.replaces or step.metadata is not null);
+    end if;
+    case step.action
+        when 'start message' then
+            return step.metadata is not null;
+
+        when 'start call' then
+            -- It is renamed. A call without a function takes nothing.
+            known := coalesce(node.head, node.body);
+            return json_typeof(known -> 'function') = 'object'
+                and (
+                    step.metadata is not null
+                    or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
+                );
+
+        when 'grow' then
+            -- An empty piece changes nothing, but for the content of a message that is no string yet.
+            if step.is_call then
+                return json_typeof(coalesce(node.head, node.body)::json -> 'function') = 'object'
+                    and (step.content <> '""' or step.metadata is not null);
+            end if;
+            return step.content <> '""'
+                or step.metadata is not null
+                or (coalesce(node.content, (agui_internal.json_guard(node.body)::json -> 'content')::text) ^@ '"') is not true;
+
+        when 'merge', 'encrypt' then
+            return true;
+
+        else
+            return false;
+    end case;
+end
+$function$;
+
+comment on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) is
+    'Whether a step changes a message or tool call that exists.';
+
+revoke execute on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) from public;
 
 -- sql/internal/types/input_place.sql
 create type agui_internal.input_place as (
@@ -13346,7 +13367,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a244ba5fa207f78d970aa157a52cce5dc392eba5bf63d888b2261f78add02f3d'', ''{
+as 'select 2, ''dc99eda5e36ae4744df666f94492d6360b62aa7ea45d48272939382f2905005a'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13383,19 +13404,20 @@ routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui
 routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
 routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
 routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patched,
-routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
-routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
-routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
-routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
-routine agui_internal.installed, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
+routine agui_internal.fold_patched, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.has_activity_since,
+routine agui_internal.held_messages, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
+routine agui_internal.job_lock_id, routine agui_internal.join_batches, routine agui_internal.json_as_string,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,

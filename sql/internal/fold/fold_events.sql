@@ -62,7 +62,6 @@ declare
     touched      int;          -- the node that it changes
     insert_after int;
     id           text;
-    known        json;
     made         agui_internal.fold_node;
     opened       agui_internal.fold_node;
     detaches     boolean;
@@ -187,98 +186,31 @@ begin
                 end if;
             end if;
 
+            if node is not null
+                and step.is_call
+                and step.action in ('add result', 'encrypt')
+                and nodes[nodes[node].parent].role is distinct from 'assistant'
+            then
+                node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
+            end if;
+
             -- Make what is new, or say which node changes.
 
             touched := null;
             added := null;
             insert_after := null;
             detaches := false;
-            case step.action
-                when 'start message' then
-                    if node is null then
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        added := node_count;
-                        touched := node_count;
-                    elsif step.metadata is not null and nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
+            case
+                when step.action = 'grow' and nodes[node].grows then
+                    touched := node;
 
-                when 'grow' then
-                    -- An empty piece changes nothing, but for a content that is no string yet.
-                    touched := case
-                        when nodes[node].grows then node
-                        when step.is_call then
-                            case
-                                when (coalesce(nodes[node].head, nodes[node].body)::json -> 'function')::text ^@ '{'
-                                    and (step.content <> '""' or step.metadata is not null)
-                                    then node
-                            end
-                        when nodes[node].role is distinct from 'activity'
-                            and (
-                                step.content <> '""'
-                                or step.metadata is not null
-                                or coalesce(nodes[node].content, (agui_internal.json_guard(nodes[node].body)::json -> 'content')::text) ^@ '"' is not true
-                            )
-                            then node
-                    end;
-
-                when 'merge' then
-                    if nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when 'start call' then
-                    if node is not null then
-                        -- It is renamed. A call without a function takes nothing.
-                        known := coalesce(nodes[node].head, nodes[node].body);
-                        if json_typeof(known -> 'function') = 'object'
-                            and (
-                                step.metadata is not null
-                                or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
-                            )
-                        then
-                            touched := node;
-                        end if;
-                    else
-                        parent := case
-                            when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
-                        end;
-                        if parent is null or nodes[parent].role is distinct from 'assistant' then
-                            -- A message of its own.
-                            id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
-                            made := agui_internal.fold_new_message(
-                                step,
-                                id,
-                                case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
-                            );
-                            node_count := node_count + 1;
-                            nodes[node_count] := made;
-                            added := node_count;
-                            parent := added;
-                        end if;
-                        made := null;
-                        made.key := key;
-                        made.parent := parent;
-                        made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
-                        made.content := '""';
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        nodes[parent].has_calls := true;
-                        touched := node_count;
-                    end if;
-
-                when 'add result' then
-                    -- Behind the assistant message that has the call and the results that follow it; at the end when none has the call.
-                    if node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
-                    end if;
+                when step.action = 'add result' then
                     made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
                     node_count := node_count + 1;
                     nodes[node_count] := made;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
+                    -- Behind the message that has the call and the results that follow it; at the end when none has the call.
                     if node is not null then
                         parent := nodes[node].parent;
                         insert_after := case when result_owner = parent then result_last else parent end;
@@ -289,64 +221,71 @@ begin
                         result_last := added;
                     end if;
 
-                when 'encrypt' then
-                    if step.is_call and node is not null and nodes[nodes[node].parent].role is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
-                    end if;
-                    if nodes[node].role is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when 'add message' then
-                    if node is null then
-                        made := agui_internal.fold_new_message(step, step.id, null);
+                when step.action = 'start call' and node is null then
+                    parent := case
+                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
+                    end;
+                    if parent is null or nodes[parent].role is distinct from 'assistant' then
+                        id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
+                        made := agui_internal.fold_new_message(
+                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                        );
                         node_count := node_count + 1;
                         nodes[node_count] := made;
                         added := node_count;
-                        if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
-                            -- All calls are listed then, in the order of the conversation.
-                            has_unlisted := true;
-                            lists_calls := true;
+                        parent := added;
+                    end if;
+                    made := null;
+                    made.key := key;
+                    made.parent := parent;
+                    made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                    made.content := '""';
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    nodes[parent].has_calls := true;
+                    touched := node_count;
+
+                when step.action in ('start message', 'add message', 'show activity') and node is null then
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    added := node_count;
+                    touched := case when step.metadata is not null then added end;
+                    if step.action = 'add message' and (strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0) then
+                        -- All calls are listed then, in the order of the conversation.
+                        has_unlisted := true;
+                        lists_calls := true;
+                    end if;
+
+                when step.action = 'show activity' and step.replaces and nodes[node].is_shared then
+                    detaches := true;
+
+                when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
+                    -- The message gives way, with all that it had.
+                    for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
+                        continue when nodes[gone].parent is distinct from node;
+                        id := nodes[gone].key;
+                        nodes[gone].parent := 0;
+                        nodes[gone].key := null;
+                        if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
+                            place := agui_internal.fold_bucket(id);
+                            buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
                         end if;
-                    end if;
+                    end loop;
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    made.key := nodes[node].key;
+                    made.content_since := cardinality(changes);
+                    made.metadata_since := cardinality(changes);
+                    nodes[node] := made;
+                    untouched := least(untouched, node - 1);
+                    result_owner := null;
+                    touched := case when step.metadata is not null then node end;
 
-                when 'show activity' then
-                    if step.replaces and nodes[node].is_shared then
-                        detaches := true;
-                    elsif node is null then
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        node_count := node_count + 1;
-                        nodes[node_count] := made;
-                        added := node_count;
-                        touched := node_count;
-                    elsif step.replaces and nodes[node].role is distinct from 'activity' then
-                        -- A message of another role gives way, with all that it had.
-                        for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
-                            continue when nodes[gone].parent is distinct from node;
-                            id := nodes[gone].key;
-                            nodes[gone].parent := 0;
-                            nodes[gone].key := null;
-                            if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
-                                place := agui_internal.fold_bucket(id);
-                                buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
-                            end if;
-                        end loop;
-                        made := agui_internal.fold_new_message(step, step.id, step.owner);
-                        made.key := nodes[node].key;
-                        made.content_since := cardinality(changes);
-                        made.metadata_since := cardinality(changes);
-                        nodes[node] := made;
-                        untouched := least(untouched, node - 1);
-                        result_owner := null;
-                        touched := node;
-                    elsif nodes[node].role = 'activity' and (step.replaces or step.metadata is not null) then
-                        touched := node;
-                    end if;
+                when node is not null and agui_internal.fold_takes(step, nodes[node]) then
+                    touched := node;
 
-                when 'patch activity' then
-                    if nodes[node].role = 'activity' then
-                        touched := node;
-                    end if;
+                else
+                    null;
             end case;
 
             -- Place a new message: at the end, but for the result of a tool call.
@@ -389,7 +328,9 @@ begin
                 place := opened.parent;
             end loop;
 
-            if touched = node and step.action not in ('start message', 'merge', 'patch activity') then
+            if touched = node
+                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and nodes[node].content is null)
+            then
                 nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
             end if;
             if touched is not null and step.metadata is not null then
@@ -410,10 +351,12 @@ begin
                         nodes[touched].grows := true;
                     end if;
 
-                when step.action = 'show activity' and step.replaces and touched = node then
-                    nodes[node].content := step.content;
-                    nodes[node].document := null;
-                    nodes[node].content_since := cardinality(changes);
+                when step.action = 'show activity' then
+                    if step.replaces and touched = node then
+                        nodes[node].content := step.content;
+                        nodes[node].document := null;
+                        nodes[node].content_since := cardinality(changes);
+                    end if;
 
                 when step.action = 'patch activity' then
                     -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
@@ -425,24 +368,11 @@ begin
                     then
                         changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
                     else
-                        part := agui_internal.fold_activity(
-                            nodes[node].document,
-                            nodes[node].content,
-                            array(
-                                select change.text
-                                from unnest(changes[coalesce(nodes[node].content_since, 0) + 1 :]) with ordinality as change
-                                where change.node = touched and change.kind = 'patch'
-                                order by change.ordinality
-                            )
-                        );
-                        nodes[node].document := part.document;
+                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content);
+                        detaches := part.applied and nodes[node].is_shared is true;
+                        nodes[node].document := case when detaches then part.before else part.patched end;
                         nodes[node].content_since := cardinality(changes);
-                        part := agui_internal.fold_activity(nodes[node].document, nodes[node].content, array[step.content]);
-                        if part.applied > 0 and nodes[node].is_shared then
-                            detaches := true;
-                            step.metadata := null;
-                        elsif part.applied > 0 then
-                            nodes[node].document := part.document;
+                        if part.applied and not detaches then
                             nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
                         end if;
                     end if;

@@ -10,9 +10,8 @@ declare
 begin
     case step.action
         when 'grow' then
-            -- A string that is not there yet begins here.
+            -- Its string, which is not there yet, begins here.
             head := case
-                when strpos(head, '"\\content"') > 0 then head
                 when step.is_call
                     then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
                 else agui_internal.fold_member(head, 'content', '"\\content"')

@@ -37,7 +37,7 @@ begin
 
         when 'add result' then
             made.body := agui_internal.json_unguard('{' || concat_ws(
-                ',', '"id":' || id, '"role":' || role, '"content":' || step.content, '"toolCallId":' || step.id, '"subagentRunId":' || owner
+                ',', '"id":' || id, '"toolCallId":' || step.id, '"role":' || role, '"content":' || step.content, '"subagentRunId":' || owner
             ) || '}');
 
         when 'add message' then

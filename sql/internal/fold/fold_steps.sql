@@ -244,6 +244,7 @@ begin
                 if json_typeof(messages) = 'null' then
                     messages := null;
                 end if;
+                step.metadata := null;
                 step.content := nullif((input -> 'state')::text, 'null');
                 step.action := case when step.content is not null then 'set state' end;
 
