@@ -133,6 +133,7 @@ drop function agui_internal.fold_settle(before agui_internal.fold, nodes agui_in
 drop function agui_internal.fold_runs(start agui_internal.fold, thread_key uuid, run_nos int[], after_seqs bigint[], through_seqs bigint[]);
 drop function agui_internal.fold_run(thread_key uuid, run_no int, at_seq bigint, base_no int);
 drop function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json);
+drop function agui_internal.fold_patched_body(body text);
 drop function agui_internal.fold_patched(fold agui_internal.fold);
 drop function agui_internal.fold_patch_now(in node agui_internal.fold_node, in node_no int, in changes agui_internal.fold_change[], in patch text, out before jsonb, out patched jsonb, out applied boolean);
 drop type agui_internal.fold_change;

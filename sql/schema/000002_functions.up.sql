@@ -7136,6 +7136,30 @@ comment on function agui_internal.fold_patched(agui_internal.fold) is
 
 revoke execute on function agui_internal.fold_patched(agui_internal.fold) from public;
 
+-- sql/internal/fold/fold_patched_body.sql
+create or replace function agui_internal.fold_patched_body(body text)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select agui_internal.json_unguard(
+        agui_internal.json_member_set(
+            agui_internal.json_guard(body),
+            'content',
+            agui_internal.json_guarded_from_jsonb(
+                agui_internal.json_guard_numbers((agui_internal.json_guard(body)::json -> 'content')::text)::jsonb
+            )
+        )
+    )
+$function$;
+
+comment on function agui_internal.fold_patched_body(text) is
+    'An activity whose content was patched outside of the database, in the spelling that patches in SQL give it: that of jsonb.';
+
+revoke execute on function agui_internal.fold_patched_body(text) from public;
+
 -- sql/internal/fold/fold_raw_events.sql
 create or replace function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json)
 returns json[]
@@ -7682,10 +7706,9 @@ begin
             and event."subagentRunId"::text is not distinct from grown_owner
             and event.delta::text ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+            and octet_length(buffer) < 4000
         then
             buffer := buffer || event.delta::text || E'\x01';
-            continue when octet_length(buffer) < 4000;
-            grown_type := null;  -- the next piece empties it
             continue;
         end if;
 
@@ -13367,7 +13390,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''dc99eda5e36ae4744df666f94492d6360b62aa7ea45d48272939382f2905005a'', ''{
+as 'select 2, ''abfb2b52505ac3c1dffc5a5ce7c4f3aeb7b2f1589b7cb843327e2adb51af9d20'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13405,19 +13428,19 @@ routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine
 routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
 routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
 routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
-routine agui_internal.fold_patched, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
-routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
-routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.has_activity_since,
-routine agui_internal.held_messages, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
-routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
-routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
-routine agui_internal.job_lock_id, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events,
+routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
+routine agui_internal.has_activity_since, routine agui_internal.held_messages, routine agui_internal.inactive_threads,
+routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
+routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
+routine agui_internal.installed, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,

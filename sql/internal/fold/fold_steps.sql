@@ -103,10 +103,9 @@ begin
             and event."subagentRunId"::text is not distinct from grown_owner
             and event.delta::text ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+            and octet_length(buffer) < 4000
         then
             buffer := buffer || event.delta::text || E'\x01';
-            continue when octet_length(buffer) < 4000;
-            grown_type := null;  -- the next piece empties it
             continue;
         end if;
 
