@@ -150,7 +150,7 @@ func mergeMetadata(target *object, metadata []byte) {
 		return
 	}
 	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(kept(value)))
+		existing.set(string(decodeString(nil, key)), raw(bytes.Clone(value)))
 	}
 }
 

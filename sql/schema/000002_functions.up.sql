@@ -7917,13 +7917,11 @@ begin
             buffer := '';
         end if;
 
-        -- Hand out the steps of this event. Its metadata goes with the last of them.
+        -- Hand out the steps of this event. Its metadata goes with the first of them.
 
         if step.action is not null then
-            if coalesce(piece, patch) is not null then
-                step.metadata := null;
-            end if;
             return next step;
+            step.metadata := null;
         end if;
 
         if messages is not null then
@@ -7935,10 +7933,9 @@ begin
                 return next step;
             end loop;
 
-        elsif patch is not null or piece is not null and event.metadata is not null then
+        elsif patch is not null or piece is not null and step.metadata is not null then
             step.action := case when patch is not null then 'patch activity' else 'grow' end;
             step.content := coalesce(patch, piece);
-            step.metadata := event.metadata;
             return next step;
 
         elsif piece is not null then
@@ -13390,7 +13387,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''abfb2b52505ac3c1dffc5a5ce7c4f3aeb7b2f1589b7cb843327e2adb51af9d20'', ''{
+as 'select 2, ''d9c00a1e1896d5f8d8667987e7f784293cf83e1e19a24795550b187e9d4617fc'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

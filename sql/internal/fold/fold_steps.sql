@@ -314,13 +314,11 @@ begin
             buffer := '';
         end if;
 
-        -- Hand out the steps of this event. Its metadata goes with the last of them.
+        -- Hand out the steps of this event. Its metadata goes with the first of them.
 
         if step.action is not null then
-            if coalesce(piece, patch) is not null then
-                step.metadata := null;
-            end if;
             return next step;
+            step.metadata := null;
         end if;
 
         if messages is not null then
@@ -332,10 +330,9 @@ begin
                 return next step;
             end loop;
 
-        elsif patch is not null or piece is not null and event.metadata is not null then
+        elsif patch is not null or piece is not null and step.metadata is not null then
             step.action := case when patch is not null then 'patch activity' else 'grow' end;
             step.content := coalesce(patch, piece);
-            step.metadata := event.metadata;
             return next step;
 
         elsif piece is not null then
