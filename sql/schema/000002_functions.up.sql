@@ -7607,7 +7607,7 @@ revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fo
 -- finds, and whether it can do anything there, is not known here.
 --
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
--- nothing else happens to the messages, it makes no difference which of them grows first. So there are about a tenth as many steps as events.
+-- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
@@ -13387,7 +13387,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''d9c00a1e1896d5f8d8667987e7f784293cf83e1e19a24795550b187e9d4617fc'', ''{
+as 'select 2, ''e8b2e6e553b3ab430ad54c88d3797b3a6191d3e4fddc458a4ce80bb35fd20454'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -4,7 +4,7 @@
 -- finds, and whether it can do anything there, is not known here.
 --
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
--- nothing else happens to the messages, it makes no difference which of them grows first. So there are about a tenth as many steps as events.
+-- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
