@@ -22,8 +22,9 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 			return
 		}
 		m := f.editAlone(place)
-		m.tree.set("activityType", raw(compacted(e.values[fieldActivityType])))
-		m.tree.set("content", raw(compacted(content)))
+		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+		m.tree.set("content", raw(kept(content)))
+		m.patched = false
 		m.tree.delete("subagentRunId")
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
@@ -35,8 +36,8 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 
 func (f *Fold) newActivity(e *event, content []byte) *Message {
 	m := f.buildMessage(e.values[fieldMessageID], []byte(`"activity"`))
-	m.tree.add("activityType", raw(compacted(e.values[fieldActivityType])))
-	m.tree.add("content", raw(compacted(content)))
+	m.tree.add("activityType", raw(kept(e.values[fieldActivityType])))
+	m.tree.add("content", raw(kept(content)))
 	m.setSubagent(e)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 	return m
@@ -72,7 +73,8 @@ func (f *Fold) patchActivity(e *event) {
 	}
 	m := f.editAlone(place)
 	m.tree.set("content", patched.root)
-	m.tree.set("activityType", raw(compacted(e.values[fieldActivityType])))
+	m.patched = true
+	m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
 }
 
 // proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.

@@ -36,13 +36,14 @@ import (
 
 // A Fold is what a stream of events means so far. Make one with [New] or [Resume].
 type Fold struct {
-	owner      *owner
-	messages   []*Message
-	index      *index // nil until something is looked up
-	state      document
-	stateText  json.RawMessage // the state as JSON, nil when it changed since it was written
-	interrupts json.RawMessage
-	lanes      []lane
+	owner        *owner
+	messages     []*Message
+	index        *index // nil until something is looked up
+	state        document
+	stateText    json.RawMessage // the state as JSON, nil when it changed since it was written
+	statePatched bool
+	interrupts   json.RawMessage
+	lanes        []lane
 
 	event event // the event at hand
 }
@@ -106,6 +107,9 @@ func (f *Fold) State() json.RawMessage {
 	}
 	return f.stateText
 }
+
+// StatePatched reports whether patches have changed the state since an event set it or a snapshot gave it: see [Message.Patched].
+func (f *Fold) StatePatched() bool { return f.statePatched }
 
 // StateSize returns the length of State in bytes, without making it. It may be more where a key stands twice in an object.
 func (f *Fold) StateSize() int { return f.state.bytes }

@@ -22,6 +22,8 @@ type Message struct {
 	// first change. One of them is set.
 	body json.RawMessage
 	tree *object
+	// patched says that patches have changed its content since it was read.
+	patched bool
 	// repeated says that the message stands at several places of its fold; see snapshotMessages.
 	repeated bool
 }
@@ -44,6 +46,10 @@ func (m *Message) Body() json.RawMessage {
 	}
 	return m.body
 }
+
+// Patched reports whether patches have changed the content of the message, an activity, since it was read. PostgreSQL stores such a
+// content as jsonb prints it, so that it is the same, to the byte, as what the reducer in SQL makes.
+func (m *Message) Patched() bool { return m.patched }
 
 // Size returns the length of Body in bytes, without making it.
 func (m *Message) Size() int {
@@ -88,8 +94,8 @@ func (f *Fold) buildMessage(id, role []byte) *Message {
 	m := &Message{owner: f.owner, hasID: true, tree: &object{owner: f.owner, members: make([]member, 0, 5)}}
 	m.id, _ = stringValue(raw(id))
 	m.role, _ = stringValue(raw(role))
-	m.tree.add("id", raw(compacted(id)))
-	m.tree.add("role", raw(compacted(role)))
+	m.tree.add("id", raw(kept(id)))
+	m.tree.add("role", raw(kept(role)))
 	return m
 }
 
@@ -140,16 +146,17 @@ func mergeMetadata(target *object, metadata []byte) {
 	}
 	existing, ok := target.ownMember("metadata").(*object)
 	if !ok {
-		target.set("metadata", raw(compacted(metadata)))
+		target.set("metadata", raw(kept(metadata)))
 		return
 	}
 	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(compacted(value)))
+		existing.set(string(decodeString(nil, key)), raw(bytes.Clone(value)))
 	}
 }
 
 // appendText appends to a member that is a string; one that is not counts as empty. The delta is JSON text between quotes.
 func (o *object) appendText(key string, delta []byte) {
+	delta = usual(delta)
 	at := o.place(key)
 	if at < 0 {
 		o.add(key, &text{owner: o.owner, bytes: bytes.Clone(delta)})

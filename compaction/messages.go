@@ -35,7 +35,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 		m := f.buildMessage(e.values[fieldMessageID], role)
 		m.tree.add("content", &text{owner: f.owner})
 		if name != nil {
-			m.tree.add("name", raw(compacted(name)))
+			m.tree.add("name", raw(kept(name)))
 		}
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
@@ -50,7 +50,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 // setSubagent gives a new message the subagent of its event.
 func (m *Message) setSubagent(e *event) {
 	if subagent := e.values[fieldSubagentRunID]; subagent != nil {
-		m.tree.set("subagentRunId", raw(compacted(subagent)))
+		m.tree.set("subagentRunId", raw(kept(subagent)))
 	}
 }
 
@@ -82,7 +82,7 @@ func (f *Fold) endMessage(e *event) {
 
 // setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
 func (f *Fold) setEncryptedValue(e *event) {
-	encrypted := raw(compacted(e.values[fieldEncryptedValue]))
+	encrypted := raw(kept(e.values[fieldEncryptedValue]))
 	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
 		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
 			f.edit(place.message).ownCall(place.call).set("encryptedValue", encrypted)
@@ -108,12 +108,12 @@ func (f *Fold) snapshotMessages(e *event) {
 	keeps := keepsUnlisted(listed, e.values[fieldMetadata])
 
 	messages := make([]*Message, 0, len(listed))
-	kept := make(map[string]bool, len(listed))
+	placed := make(map[string]bool, len(listed))
 	for _, m := range f.messages {
 		version := byID[m.id]
 		switch {
 		case m.hasID && version != nil:
-			if kept[m.id] {
+			if placed[m.id] {
 				version.repeated = true
 			} else if m.says(version) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
@@ -127,11 +127,11 @@ func (f *Fold) snapshotMessages(e *event) {
 			continue
 		}
 		if m.hasID {
-			kept[m.id] = true
+			placed[m.id] = true
 		}
 	}
 	for _, m := range listed {
-		if !m.hasID || !kept[m.id] {
+		if !m.hasID || !placed[m.id] {
 			messages = append(messages, m)
 		}
 	}
@@ -236,7 +236,7 @@ func (f *Fold) parseMessages(list []byte, known map[string]*Message) (messages [
 		case isObject:
 			m := known[string(element)]
 			if m == nil {
-				m = newMessage(withoutNullSubagent(compacted(element)), f.owner)
+				m = newMessage(withoutNullSubagent(kept(element)), f.owner)
 			}
 			messages = append(messages, m)
 		case isString:

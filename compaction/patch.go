@@ -44,7 +44,12 @@ func (d *document) patch(operations []byte) bool {
 	if operations[0] != '[' {
 		return false
 	}
-	before := d.bytes
+	before, unpatched := d.bytes, d.root
+	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
+	if text, ok := d.root.(raw); ok {
+		d.root = raw(compacted(text))
+		d.bytes -= len(text) - len(d.root.(raw))
+	}
 	succeeded := true
 	for operation := range elements(operations) {
 		if !d.apply(operation) {
@@ -57,6 +62,9 @@ func (d *document) patch(operations []byte) bool {
 	} else {
 		d.undo()
 		d.bytes = before
+		if _, ok := unpatched.(raw); ok {
+			d.root = unpatched
+		}
 	}
 	clear(d.changes)
 	d.changes = d.changes[:0]
@@ -89,12 +97,12 @@ func (d *document) apply(operation []byte) bool {
 	case !ok:
 		return false
 	case sameKey(kind, "add"):
-		return operand != nil && d.add(path, raw(compacted(operand)))
+		return operand != nil && d.add(path, raw(kept(compacted(operand))))
 	case sameKey(kind, "remove"):
 		_, ok := d.remove(path)
 		return ok
 	case sameKey(kind, "replace"):
-		return operand != nil && d.replace(path, raw(compacted(operand)))
+		return operand != nil && d.replace(path, raw(kept(compacted(operand))))
 	case sameKey(kind, "test"):
 		found, ok := d.get(path)
 		return ok && operand != nil && equal(found, operand, sameNumberValue)

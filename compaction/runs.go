@@ -9,6 +9,7 @@ import (
 func (f *Fold) setState(state json.RawMessage) {
 	f.state = document{owner: f.owner, root: raw(state), bytes: len(state)}
 	f.stateText = state
+	f.statePatched = false
 }
 
 // readStateSnapshot accepts the serialization proposal's spelling too: state in place of snapshot.
@@ -20,7 +21,7 @@ func readStateSnapshot(e *event) bool {
 }
 
 func (f *Fold) snapshotState(e *event) {
-	f.setState(compacted(e.values[fieldSnapshot]))
+	f.setState(kept(e.values[fieldSnapshot]))
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
@@ -39,6 +40,7 @@ func (f *Fold) patchedState(e *event) bool {
 	succeeded := f.state.patch(e.values[fieldDelta])
 	if succeeded {
 		f.stateText = nil
+		f.statePatched = true
 	}
 	return succeeded
 }
@@ -61,7 +63,7 @@ func (f *Fold) startRun(e *event) {
 		return
 	}
 	if state := memberOf(input, "state"); state != nil && state[0] != 'n' {
-		f.setState(compacted(state))
+		f.setState(kept(state))
 	}
 	list := memberOf(input, "messages")
 	if list == nil || list[0] != '[' {
@@ -107,7 +109,7 @@ func (f *Fold) finishRun(e *event) {
 		if kindOf(interrupt) == isObject {
 			interrupt = withoutNullSubagent(interrupt)
 		}
-		list = append(list, compacted(interrupt)...)
+		list = append(list, kept(interrupt)...)
 	}
 	f.interrupts = append(list, ']')
 }

@@ -1,10 +1,13 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -167,8 +170,25 @@ func memberOf(object []byte, name string) (found []byte) {
 	return found
 }
 
-// compacted returns a copy of a valid JSON value without the white space that means nothing. All that a fold keeps goes through
-// here, so that the text of a fold does not depend on which parts of it were looked at.
+// kept returns a copy of a valid JSON value as a fold keeps it, as the reducer in SQL does: a string in its usual spelling, and any other value as it
+// is written.
+func kept(value []byte) []byte {
+	if value[0] == '"' {
+		return slices.Concat([]byte{'"'}, usual(value[1:len(value)-1]), []byte{'"'})
+	}
+	return bytes.Clone(value)
+}
+
+// usual returns the usual spelling of a string, as JSON text between the quotes: only what must be escaped is.
+func usual(text []byte) []byte {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	quoted := quote(nil, string(decodeString(nil, text)))
+	return quoted[1 : len(quoted)-1]
+}
+
+// compacted returns a copy of a valid JSON value without the white space that means nothing.
 func compacted(value []byte) []byte {
 	compact := make([]byte, 0, len(value))
 	from := 0 // of what is not copied yet
@@ -409,7 +429,11 @@ func quote(dst []byte, decoded string) []byte {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
 		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			if at := strings.IndexByte("\b\t\n\f\r", c); at >= 0 {
+				dst = append(dst, '\\', "btnfr"[at])
+			} else {
+				dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
 		case c == 0xed && at+2 < len(decoded) && decoded[at+1] >= 0xa0 && decoded[at+1] < 0xc0 && decoded[at+2]&0xc0 == 0x80: // a lone surrogate
 			dst = append(dst, '\\', 'u', 'd', hex[decoded[at+1]>>2&15], hex[decoded[at+1]<<2&12|decoded[at+2]>>4&3], hex[decoded[at+2]&15])
 			at += 2

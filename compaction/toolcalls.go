@@ -17,10 +17,10 @@ func (f *Fold) startToolCall(e *event) {
 		m.tree.set("toolCalls", calls)
 	}
 	function := &object{owner: f.owner}
-	function.add("name", raw(compacted(e.values[fieldToolCallName])))
+	function.add("name", raw(kept(e.values[fieldToolCallName])))
 	function.add("arguments", &text{owner: f.owner})
 	call := &object{owner: f.owner}
-	call.add("id", raw(compacted(e.values[fieldToolCallID])))
+	call.add("id", raw(kept(e.values[fieldToolCallID])))
 	call.add("type", raw(`"function"`))
 	call.add("function", function)
 	mergeMetadata(call, e.values[fieldMetadata])
@@ -43,7 +43,7 @@ func (f *Fold) restartToolCall(place callPlace, e *event) {
 	}
 	call := f.edit(place.message).ownCall(place.call)
 	if renamed {
-		call.ownMember("function").(*object).set("name", raw(compacted(e.values[fieldToolCallName])))
+		call.ownMember("function").(*object).set("name", raw(kept(e.values[fieldToolCallName])))
 	}
 	mergeMetadata(call, e.values[fieldMetadata])
 }
@@ -101,13 +101,13 @@ func (f *Fold) addToolResult(e *event) {
 	m.id = string(e.decoded(fieldMessageID))
 	role := raw(`"tool"`)
 	if e.values[fieldRole] != nil && len(e.inner(fieldRole)) > 0 {
-		role = compacted(e.values[fieldRole])
+		role = kept(e.values[fieldRole])
 		m.role = string(e.decoded(fieldRole))
 	}
-	m.tree.add("id", raw(compacted(e.values[fieldMessageID])))
-	m.tree.add("toolCallId", raw(compacted(e.values[fieldToolCallID])))
+	m.tree.add("id", raw(kept(e.values[fieldMessageID])))
+	m.tree.add("toolCallId", raw(kept(e.values[fieldToolCallID])))
 	m.tree.add("role", role)
-	m.tree.add("content", raw(compacted(e.values[fieldContent])))
+	m.tree.add("content", raw(kept(e.values[fieldContent])))
 	m.setSubagent(e)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 

@@ -186,12 +186,14 @@ func parsed(v value, by *owner) value {
 	}
 }
 
-// parseMember adds a member as it is written; of duplicate keys the last wins, in the place of the first.
+// parseMember adds a member, its key in its usual spelling; of duplicate keys the last wins, in the place of the first.
 func (o *object) parseMember(written []byte, v value) {
 	m := member{key: string(written), value: v}
 	if bytes.IndexByte(written, '\\') >= 0 {
 		m.key = string(decodeString(nil, written))
-		m.name = slices.Concat([]byte{'"'}, written, []byte{'"'})
+		if !isPlain(m.key) {
+			m.name = quote(nil, m.key)
+		}
 	}
 	if at := o.place(m.key); at >= 0 {
 		o.members[at].value = v

@@ -250,13 +250,14 @@ select
     added.message_no,
     coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
     coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    added.body::json
+    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::json
 from (
     select
         unnest($2::int[]) as message_no,
         unnest($3::text[]) as message_id,
         unnest($4::text[]) as role,
-        unnest($5::text[]) as body
+        unnest($5::text[]) as body,
+        unnest($6::boolean[]) as patched
 ) as added
 `
 
@@ -266,9 +267,11 @@ type InsertMessagesParams struct {
 	MessageIds []string
 	Roles      []string
 	Bodies     []string
+	Patched    []bool
 }
 
-// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot.
+// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
+// the reducer in SQL writes it.
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
 	_, err := q.db.Exec(ctx, InsertMessages,
 		arg.ThreadKey,
@@ -276,6 +279,7 @@ func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) 
 		arg.MessageIds,
 		arg.Roles,
 		arg.Bodies,
+		arg.Patched,
 	)
 	return err
 }
@@ -293,18 +297,20 @@ select
                 generate_series(1, cardinality($4::int[])) as position
         ) as part
     ), '{}'),
-    $6::json, $7::json, $8::json
+    case when $6::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb($7::text)) else $7::text end::json,
+    $8::json, $9::json
 `
 
 type InsertSnapshotParams struct {
-	ThreadKey  pgtype.UUID
-	RunNo      int32
-	ThroughSeq int64
-	Lows       []int32
-	Highs      []int32
-	State      rawjson.Text
-	Interrupts rawjson.Text
-	Lanes      rawjson.Text
+	ThreadKey    pgtype.UUID
+	RunNo        int32
+	ThroughSeq   int64
+	Lows         []int32
+	Highs        []int32
+	StatePatched bool
+	State        string
+	Interrupts   rawjson.Text
+	Lanes        rawjson.Text
 }
 
 func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
@@ -314,6 +320,7 @@ func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) 
 		arg.ThroughSeq,
 		arg.Lows,
 		arg.Highs,
+		arg.StatePatched,
 		arg.State,
 		arg.Interrupts,
 		arg.Lanes,

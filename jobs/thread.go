@@ -294,7 +294,7 @@ func isWorthKeeping(current *runFold) bool {
 func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) {
 	snapshot := db.InsertSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
-		State: rawjson.Text(fold.State()), Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
+		State: string(fold.State()), StatePatched: fold.StatePatched(), Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
 	for _, message := range fold.Messages() {
 		if message.Version == 0 {
@@ -304,6 +304,7 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 			t.messages.MessageIds = append(t.messages.MessageIds, plainText(message.ID()))
 			t.messages.Roles = append(t.messages.Roles, plainText(message.Role()))
 			t.messages.Bodies = append(t.messages.Bodies, string(message.Body()))
+			t.messages.Patched = append(t.messages.Patched, message.Patched())
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
 		if last := len(snapshot.Highs) - 1; last >= 0 && snapshot.Highs[last] == message.Version {
@@ -331,9 +332,9 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 		return 0
 	}
 	m := t.messages
-	statements.Queue(db.InsertMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies)
+	statements.Queue(db.InsertMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Patched)
 	for _, s := range t.snapshots {
-		statements.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.Interrupts, s.Lanes)
+		statements.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.StatePatched, s.State, s.Interrupts, s.Lanes)
 	}
 	t.messages, t.snapshots = db.InsertMessagesParams{}, nil
 	return statements.Len()

@@ -136,8 +136,10 @@ const (
 			from lineage
 			where last_seq > stop.seq
 		) as rest
-		cross join lateral agui_internal.fold_events(
-			agui_internal.fold_run(head.thread_key, head.run_no, stop.seq), head.thread_key, rest.run_nos, rest.after_seqs, rest.through_seqs
+		cross join lateral agui_internal.fold_patched(
+			agui_internal.fold_events(
+				agui_internal.fold_run(head.thread_key, head.run_no, stop.seq), head.thread_key, rest.run_nos, rest.after_seqs, rest.through_seqs
+			)
 		) as whole
 		order by stop.seq`
 )

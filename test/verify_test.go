@@ -111,7 +111,7 @@ var faults = []struct {
 			`b: the snapshot cannot be compared with the log: the batch at seq 12 is not an array of events`,
 		},
 		inSQL: map[string]string{
-			`b: the snapshot cannot be compared with the log: the batch at seq 12 is not an array of events`: `b: the snapshot cannot be compared with the log: cannot call json_to_recordset on an object`,
+			`b: the snapshot cannot be compared with the log: the batch at seq 12 is not an array of events`: `b: the snapshot cannot be compared with the log: cannot call json_populate_recordset on an object`,
 		},
 	},
 	{
@@ -122,7 +122,7 @@ var faults = []struct {
 			`b: the snapshot is not what the log says: message 2 of 2 differs`,
 		},
 		inSQL: map[string]string{
-			`b: the snapshot is not what the log says: message 2 of 2 differs`: `b: the snapshot cannot be compared with the log: argument of json_to_recordset must be an array of objects`,
+			`b: the snapshot is not what the log says: message 2 of 2 differs`: `b: the snapshot cannot be compared with the log: argument of json_populate_recordset must be an array of objects`,
 		},
 	},
 	{

@@ -6187,14 +6187,40 @@ comment on function agui_internal.fold_activity(jsonb, text, text[]) is
 
 revoke execute on function agui_internal.fold_activity(jsonb, text, text[]) from public;
 
+-- sql/internal/types/fold_node.sql
+-- A message or a tool call while agui_internal.fold_events changes it. One that came whole is untouched text, its body, until it changes; then
+-- agui_internal.fold_open takes it apart. What is added to its string, its metadata or its activity is in the list of changes, and counts from
+-- the change behind content_since or metadata_since on.
+create type agui_internal.fold_node as (
+    key            text,
+    number         int,
+    role           text,
+    body           text,
+    head           text,
+    content        text,
+    document       jsonb,
+    parent         int,
+    same_as        int,
+    is_shared      boolean,
+    has_calls      boolean,
+    grows          boolean,
+    content_since  int,
+    metadata_since int
+);
+
+comment on type agui_internal.fold_node is
+    'A message or tool call. key: the id of a message, ''call '' and the id of a tool call; null for one without id, and for a message that was loaded. '
+    'number: the stored version of a message, null when it is new or changed. body: the whole of it (guarded for a tool call); null once it is taken '
+    'apart into head (the members that stay, with marks in place of the others) and content (what its string began with, or the content of an '
+    'activity; document: patched). parent: of a tool call the node of its message, 0 when that is gone. same_as: the node of the message that this '
+    'one is too, at a second place; is_shared: others are the same as this one. has_calls: nodes have it as their parent. grows: its string has grown, so it takes more.';
+
 -- sql/internal/fold/fold_assistant_call.sql
 create or replace function agui_internal.fold_assistant_call(
     call_key text,
+    nodes agui_internal.fold_node[],
     first_node int,
-    following int[],
-    keys text[],
-    roles text[],
-    parents int[]
+    following int[]
 )
 returns int
 language plpgsql
@@ -6204,19 +6230,19 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    calls   constant int[] := array(
-        select call.node
-        from unnest(keys) with ordinality as call (key, node)
-        where call.key = call_key
-        and roles[parents[call.node]] = 'assistant'
-        order by call.node
-    );
-    message int := first_node;
+    calls   int[] := '{}';
     call    int;
+    message int := first_node;
 begin
+    for node in 1 .. cardinality(nodes) loop
+        if nodes[node].key = call_key and nodes[nodes[node].parent].role = 'assistant' then
+            calls := array_append(calls, node);
+        end if;
+    end loop;
+
     while message is not null and cardinality(calls) > 0 loop
         foreach call in array calls loop
-            if parents[call] = message then
+            if nodes[call].parent = message then
                 return call;
             end if;
         end loop;
@@ -6226,11 +6252,11 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_assistant_call(text, int, int[], text[], text[], int[]) is
+comment on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) is
     'The first tool call with a key in the assistant messages of agui_internal.fold_events, in the order of the conversation; null when there is '
     'none. For calls that a message of another role also has.';
 
-revoke execute on function agui_internal.fold_assistant_call(text, int, int[], text[], text[], int[]) from public;
+revoke execute on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) from public;
 
 -- sql/internal/fold/fold_base.sql
 create or replace function agui_internal.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
@@ -6272,6 +6298,66 @@ comment on function agui_internal.fold_base(uuid, int, bigint, int[]) is
     'when there is none. Snapshots of the runs in distrusted are passed over.';
 
 revoke execute on function agui_internal.fold_base(uuid, int, bigint, int[]) from public;
+
+-- sql/internal/fold/fold_bucket.sql
+-- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one.
+create or replace function agui_internal.fold_bucket(key text)
+returns int
+language sql
+immutable
+parallel safe
+return (hashtext(key) & 4095) + 1;
+
+comment on function agui_internal.fold_bucket(text) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
+
+revoke execute on function agui_internal.fold_bucket(text) from public;
+
+-- sql/internal/fold/fold_calls_in.sql
+create or replace function agui_internal.fold_calls_in(nodes agui_internal.fold_node[], after int)
+returns setof agui_internal.fold_node
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select
+        case when call.id ^@ '"' then 'call ' || call.id end,
+        null::int,
+        null::text,
+        call.body,
+        null::text,
+        null::text,
+        null::jsonb,
+        call.message,
+        null::int,
+        null::boolean,
+        null::boolean,
+        null::boolean,
+        null::int,
+        null::int
+    from (
+        select
+            agui_internal.json_string_token((element.value -> 'id')::text) as id,
+            element.value::text as body,
+            after + message.ordinality::int as message,
+            element.position
+        from unnest(nodes[after + 1 :]) with ordinality as message
+        cross join lateral (
+            select coalesce(agui_internal.json_guard(message.body), message.head)::json -> 'toolCalls' as list
+            offset 0
+        ) as calls
+        cross join lateral json_array_elements(case when calls.list::text ^@ '[' then calls.list else '[]' end) with ordinality as element (value, position)
+        where message.parent is null
+        and message.same_as is null
+        and (strpos(coalesce(message.body, message.head), 'toolCalls') > 0 or strpos(coalesce(message.body, message.head), '\u') > 0)
+    ) as call
+    order by call.message, call.position
+$function$;
+
+comment on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) is
+    'The tool calls, as nodes, of the messages with higher numbers than a node, in the order of the messages.';
+
+revoke execute on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) from public;
 
 -- sql/internal/fold/fold_chunk.sql
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
@@ -6358,6 +6444,24 @@ comment on function agui_internal.fold_chunk_has_content(json) is
 
 revoke execute on function agui_internal.fold_chunk_has_content(json) from public;
 
+-- sql/internal/fold/fold_close.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)
+returns text
+language sql
+immutable
+parallel safe
+return replace(
+    replace(replace(head, '"\\calls"', coalesce(calls, '')), '"\\metadata"', coalesce(metadata, '')),
+    '"\\content"',
+    coalesce(content, '')
+);
+
+comment on function agui_internal.fold_close(text, text, text, text) is
+    'The parts that agui_internal.fold_open took apart, put together again (guarded JSON text).';
+
+revoke execute on function agui_internal.fold_close(text, text, text, text) from public;
+
 -- sql/internal/fold/fold_close_lane.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui_internal.fold_close_lane(lanes jsonb, owner text)
@@ -6387,30 +6491,33 @@ revoke execute on function agui_internal.fold_close_lane(jsonb, text) from publi
 -- What a stretch of log has meant so far: the value that the fold functions hand on to each other and to the readers.
 -- The arrays run side by side, one entry a message in conversation order.
 create type agui_internal.fold as (
-    through_seq bigint,
-    message_nos int[],
-    message_ids text[],
-    roles       text[],
-    bodies      text[],
-    state       text,
-    interrupts  text,
-    lanes       text
+    through_seq   bigint,
+    message_nos   int[],
+    message_ids   text[],
+    roles         text[],
+    bodies        text[],
+    state         text,
+    interrupts    text,
+    lanes         text,
+    state_patches text[]
 );
 
 comment on type agui_internal.fold is
     'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
     'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
-    'are one message that stands at several places; the number is negative when that message is new or has changed.';
+    'are one message that stands at several places; the number is negative when that message is new or has changed. '
+    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched.';
 
 -- sql/internal/fold/fold_events.sql
--- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow.
+-- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
+-- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
 --
--- The loop takes the conversation apart into nodes: messages and tool calls, numbered as they come, their parts in arrays of their own
--- (PL/pgSQL changes an element of an array variable in place). What is loaded from `start` stays untouched text until an event changes
--- it. A string that grows is kept in pieces, and so is metadata; agui_internal.fold_settle joins them once, at the end.
+-- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. PL/pgSQL
+-- changes a field of an element of an array in place, and copies an array that it hands to a function that changes it. So all that changes
+-- nodes is in this function, and those that it calls only read them.
 --
--- Texts are guarded here (agui_internal.json_guard), but for those in `result` and `texts`. An id is a JSON string in its usual spelling, with
--- its quotes. A field that is null reads as absent. An event whose fields have the wrong type is skipped, as if it were not there.
+-- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
+-- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -6428,987 +6535,533 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result   agui_internal.fold := start;
-    event    record;
-    last_seq bigint := start.through_seq;
+    result agui_internal.fold := start;
+    step   agui_internal.fold_step;
+    state  text;               -- what a step set it to
+    state_patches text[] := start.state_patches;
 
-    -- Nodes. An array reads as null where it has no entry.
-    is_loaded  boolean := false;
-    node_count int;
-    keys       text[];     -- of a message its id, of a tool call 'call ' and its id; null without id
-    numbers    int[];      -- of a message its stored version; null: new or changed
-    roles      text[];     -- of a message
-    texts      text[];     -- an untouched node; null once it is taken apart into the parts that follow
-    heads      text[];     -- an object of the other members
-    contents   text[];     -- content of a message, arguments of a call; where pieces follow, what they are added to
-    insides    text[];     -- toolCalls of a message, function of a call without its arguments
-    documents  jsonb[];    -- content of an activity that was patched
-    parents    int[];      -- of a tool call the node of its message; null: a message
-    following  int[];      -- of a message the node of the next message
-    same_as    int[];      -- of a message that is another one too, at a second place: the node of that
-    first_node int;
-    last_node  int;
-    linked     int;        -- messages up to this node have their place
-    in_place   int;        -- as many of the loaded messages are where they were: all or none
-    listed     int;        -- tool calls in messages up to this node have nodes, but for those that are loaded
-    unlisted   text;       -- the loaded messages, as long as their tool calls have no nodes; null: not put together yet
-    no_call    text;       -- a tool call that they do not have
-    lists_all  boolean;    -- whether they have to be listed for the next tool call
-    call_searches int;     -- how often they were looked through for one
+    -- The conversation, while it is taken apart.
+    is_loaded    boolean := false;
+    nodes        agui_internal.fold_node[];
+    loaded_count int;
+    node_count   int;
+    first_node   int;
+    last_node    int;
+    following    int[];        -- of a message the node of the next one
+    untouched    int;
+    changes      agui_internal.fold_change[];
 
-    -- Pieces in the order of their events: of the string of a node or, where the number is negative, of its metadata.
-    piece_nodes int[];
-    pieces      text[];
-    cleared     int[];     -- of a node the number of pieces that no longer count
-    has_grown   boolean[]; -- whether the string of a node has grown, so that it is known to take more
-    growing     int;       -- the node whose last pieces are still in the buffer
-    buffer      text;
+    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    buckets      jsonb[];
+    indexed      int;          -- nodes up to this one are in it, but for those that are loaded
+    loaded_ids   text[];
+    loaded_keys  jsonb;
+    misses       int;
 
-    -- Hash table from keys to nodes: the first message with an id, the first tool call with an id. To search the loaded ids a few times
-    -- takes less than to enter all of them, so they are entered only after a number of searches, or when one has come a second time.
-    buckets    int[];
-    bucket     int;
-    hashed     int;        -- nodes up to this one are in it
-    held       int;
-    loaded_ids text[];     -- of the first nodes, which are not in it
-    searches   int;
-    enters_all boolean;
+    -- The tool calls of messages that came whole have nodes only once a step needs them.
+    listed       int;          -- those of messages up to this node have
+    has_unlisted boolean;      -- whether there are others
+    lists_calls  boolean;      -- whether they are needed
+    loaded_text  text;         -- the loaded messages, to look for the id of a call in
+    searches     int;
 
-    -- The event that made a string grow, while nothing else has happened.
-    grown_type  text;
-    grown_id    text;
-    grown_owner text;
-
-    -- The state that an event gave, patches of the state and of activities, applied together at the end, and the open chunk lanes.
-    state         text;
-    state_patches text[] := '{}';
-    patched_nodes int[];
-    patches       text[];
-    lanes         jsonb := agui_internal.json_guard(start.lanes)::jsonb;
-
-    -- What the event at hand says.
-    action        text;
-    next_action   text;
-    closes        text;    -- the lanes that it closes: 'own' or 'all'
-    id            text;
-    delta         text;
-    metadata      text;
-    content       text;
-    patch         text;
-    activity_type text;
-    replaces      boolean;
-    inputs        text[];
-    messages      json;
-    input_no      int;
-    chunk         record;
-
-    -- What it does.
+    -- What the step at hand does.
     key          text;
-    calls        text;
-    node         int;      -- the first node that has the id
-    touched      int;      -- the node that it changes
-    part         record;
+    node         int;          -- the first one that has its id
     parent       int;
+    added        int;          -- the message that it adds
+    touched      int;          -- the node that it changes
     insert_after int;
-    settles      boolean;
-    result_owner int;      -- the message whose tool results were added last, and the last one of them
+    id           text;
+    made         agui_internal.fold_node;
+    opened       agui_internal.fold_node;
+    detaches     boolean;
+    place        int;
+    part         record;
+    result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
-    <<events>>
-    for event in
-        select
-            element.type,
-            case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
-            element.delta::text as delta,
-            element.owner::text as owner,
-            element.metadata::text as metadata,
-            element.role::text as role,
-            element.name::text as name,
-            element.tool_call_name::text as tool_call_name,
-            element.parent_message_id::text as parent_message_id,
-            element.raw,
-            batch.first_seq + element.position - 1 as seq
-        from (
-            (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
-                from agui.batch as stored
-                where stored.thread_key = fold_events.thread_key
-                and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
-                and stored.first_seq + stored.n - 1 > after_seqs[segment]
-                and stored.first_seq >= coalesce(
-                    (
-                        select max(before.first_seq)
-                        from agui.batch as before
-                        where before.thread_key = fold_events.thread_key
-                        and before.first_seq <= after_seqs[segment] + 1
-                    ),
-                    1
-                )
-                order by stored.first_seq
-            )
-            union all
-            select 1, agui_internal.json_guarded(given)
-            where given is not null
-            offset 0  -- so that a batch is guarded once, not for each function that reads it
-        ) as batch
-        cross join lateral rows from (
-            json_to_recordset(batch.events) as (
-                type text,
-                "messageId" json,
-                "toolCallId" json,
-                delta json,
-                "subagentRunId" json,
-                metadata json,
-                role json,
-                name json,
-                "toolCallName" json,
-                "parentMessageId" json
-            ),
-            json_array_elements(batch.events)
-        ) with ordinality as element (
-            type, message_id, tool_call_id, delta, owner, metadata, role, name, tool_call_name, parent_message_id, raw, position
-        )
-        where element.position > after_seqs[segment] - batch.first_seq + 1
-        and element.position <= through_seqs[segment] - batch.first_seq + 1
+    for step in
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
     loop
-        last_seq := event.seq;
-
-        -- Most of a stream is one more piece of the string that grew last.
-
-        if event.type = grown_type
-            and event.id is not distinct from grown_id
-            and event.owner is not distinct from grown_owner
-            and event.delta ^@ '"'
-            and coalesce(event.metadata, event.role, event.name, event.tool_call_name, event.parent_message_id) is null
-        then
-            buffer := buffer || event.delta || E'\x01';
-            if octet_length(buffer) > 2000 then
-                piece_nodes := array_append(piece_nodes, growing);
-                pieces := array_append(pieces, buffer);
-                buffer := '';
-            end if;
-            continue;
-        end if;
-
-        -- Or one more piece of another string that has grown before.
-
-        if event.type in ('TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'REASONING_MESSAGE_CONTENT')
-            and hashed = node_count
-            and is_loaded
-            and lanes is null
-            and left(event.delta, 1) = '"'
-            and left(event.id, 1) = '"'
-            and coalesce(left(event.owner, 1), '"') = '"'
-            and coalesce(left(event.metadata, 1), '{') = '{'
-        then
-            key := agui_internal.json_string_token(event.id);
-            node := agui_internal.fold_find(buckets, keys, loaded_ids, case when event.type = 'TOOL_CALL_ARGS' then 'call ' || key else key end);
-            if has_grown[node] then
-                if event.metadata is not null then
-                    piece_nodes := array_append(piece_nodes, -node);
-                    pieces := array_append(pieces, event.metadata);
-                end if;
-                if growing <> node then
-                    piece_nodes := array_append(piece_nodes, growing);
-                    pieces := array_append(pieces, buffer);
-                    buffer := '';
-                end if;
-                growing := node;
-                buffer := buffer || event.delta || E'\x01';
-                grown_type := event.type;
-                grown_id := event.id;
-                grown_owner := event.owner;
-                continue;
-            end if;
-        end if;
-
-        -- What the event says. Whatever is malformed is skipped here, before it has any effect.
-
-        action := event.type;
-        next_action := null;
-        closes := null;
-        metadata := null;
-
-        case
-            when action in (
-                'TEXT_MESSAGE_CONTENT', 'TOOL_CALL_ARGS', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END',
-                'TOOL_CALL_START', 'TOOL_CALL_END', 'TOOL_CALL_RESULT',
-                'REASONING_MESSAGE_CONTENT', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_END'
-            ) then
-                id := event.id;
-                delta := event.delta;
-                metadata := event.metadata;
-                closes := 'own';
-                continue when id is null
-                    or left(id, 1) <> '"'
-                    or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"';
-                id := agui_internal.json_string_token(id);
-
-                case
-                    when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
-                        continue when delta is null or left(delta, 1) <> '"';
-                    when action = 'TEXT_MESSAGE_START' then
-                        continue when left(event.role, 1) <> '"' or left(event.name, 1) <> '"';
-                    when action = 'TOOL_CALL_START' then
-                        continue when event.tool_call_name is null
-                            or left(event.tool_call_name, 1) <> '"'
-                            or left(event.parent_message_id, 1) <> '"';
-                    when action = 'TOOL_CALL_RESULT' then
-                        content := event.raw -> 'content';
-                        continue when content is null
-                            or left(content, 1) not in ('"', '[')
-                            or left(event.role, 1) <> '"'
-                            or json_typeof(event.raw -> 'messageId') is distinct from 'string';
-                    else
-                        -- Most ends say nothing more.
-                        continue when action like '%\_END' and metadata is null and lanes is null;
-                end case;
-
-            when action in ('TEXT_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK', 'REASONING_MESSAGE_CHUNK') then
-                id := event.id;
-                delta := event.delta;
-                metadata := event.metadata;
-                continue when left(id, 1) <> '"'
-                    or left(delta, 1) <> '"'
-                    or left(metadata, 1) <> '{'
-                    or left(event.owner, 1) <> '"';
-
-                case action
-                    when 'TEXT_MESSAGE_CHUNK' then
-                        continue when left(event.role, 1) <> '"' or left(event.name, 1) <> '"';
-                        action := 'TEXT_MESSAGE_CONTENT';
-                        chunk := agui_internal.fold_chunk(lanes, 'text', agui_internal.json_string_token(id), event.owner);
-                    when 'TOOL_CALL_CHUNK' then
-                        continue when left(event.tool_call_name, 1) <> '"' or left(event.parent_message_id, 1) <> '"';
-                        action := 'TOOL_CALL_ARGS';
-                        chunk := agui_internal.fold_chunk(lanes, 'tool', agui_internal.json_string_token(id), event.owner);
-                        continue when event.tool_call_name is null and not chunk.goes_on;
-                    else
-                        action := 'REASONING_MESSAGE_CONTENT';
-                        chunk := agui_internal.fold_chunk(lanes, 'reasoning', agui_internal.json_string_token(id), event.owner);
-                end case;
-
-                continue when chunk.id is null;
-                lanes := chunk.lanes;
-                id := chunk.id;
-                if chunk.goes_on then
-                    continue when delta is null and not agui_internal.fold_chunk_has_content(event.raw);
-                else
-                    next_action := case when delta is not null or event.raw -> 'rawEvent' is not null then action end;
-                    action := case action
-                        when 'TEXT_MESSAGE_CONTENT' then 'TEXT_MESSAGE_START'
-                        when 'TOOL_CALL_ARGS' then 'TOOL_CALL_START'
-                        else 'REASONING_MESSAGE_START'
-                    end;
-                end if;
-                delta := coalesce(delta, '""');
-
-            when action = 'STATE_DELTA' then
-                closes := 'own';
-                patch := coalesce(event.delta, nullif((event.raw -> 'patch')::text, 'null'));
-                if event.delta is null and left(patch, 1) = '{' then
-                    patch := '[' || patch || ']';
-                end if;
-                continue when patch is null or left(patch, 1) <> '[' or left(event.owner, 1) <> '"';
-                state_patches := array_append(state_patches, patch);
-                action := null;
-
-            when action = 'STATE_SNAPSHOT' then
-                closes := 'own';
-                content := coalesce(event.raw -> 'snapshot', event.raw -> 'state');
-                continue when content is null or left(event.owner, 1) <> '"';
-                state := content;
+        case step.action
+            when 'set state' then
+                state := step.content;
                 state_patches := '{}';
-                action := null;
-
-            when action in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
-                id := event.id;
-                metadata := event.metadata;
-                activity_type := event.raw -> 'activityType';
-                patch := nullif((event.raw -> 'patch')::text, 'null');
-                replaces := true;
-                continue when id is null
-                    or left(id, 1) <> '"'
-                    or activity_type is null
-                    or left(activity_type, 1) <> '"'
-                    or left(metadata, 1) <> '{';
-                id := agui_internal.json_string_token(id);
-
-                case action
-                    when 'ACTIVITY_SNAPSHOT' then
-                        content := event.raw -> 'content';
-                        continue when content is null
-                            or left(content, 1) <> '{'
-                            or json_typeof(event.raw -> 'replace') not in ('boolean', 'null')
-                            or left(event.owner, 1) <> '"';
-                        replaces := (event.raw -> 'replace')::text is distinct from 'false';
-                    when 'ACTIVITY_DELTA' then
-                        patch := coalesce(patch, '[]');
-                    else
-                        content := nullif((event.raw -> 'snapshot')::text, 'null');
-                        continue when coalesce(content, patch) is null
-                            or left(content, 1) <> '{'
-                            or left(patch, 1) not in ('[', '{')
-                            or left(event.owner, 1) <> '"';
-                        if left(patch, 1) = '{' then
-                            patch := '[' || patch || ']';
-                        end if;
-                        action := case when content is null then 'ACTIVITY_DELTA' else 'ACTIVITY_SNAPSHOT' end;
-                        next_action := case when content is not null and patch is not null then 'ACTIVITY_DELTA' end;
-                end case;
-
-            when action in ('CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END') then
-                closes := 'own';
-                action := null;
-                continue when lanes is null or left(event.owner, 1) <> '"';
-
-            when action in ('SUBAGENT_FINISHED', 'SUBAGENT_ERROR') then
-                closes := 'own';
-                action := null;
-                continue when lanes is null or event.owner is null or left(event.owner, 1) <> '"';
-
-            when action = 'RUN_STARTED' then
-                closes := 'all';
-                content := nullif((event.raw -> 'input')::text, 'null');
-                if takes_input[segment] then  -- from beside the events
-                    takes_input[segment] := false;
-                    select agui_internal.json_guarded(beside.input)::text into content
-                    from agui.run_input as beside
-                    where beside.thread_key = fold_events.thread_key and beside.run_no = run_nos[segment];
-                end if;
-                continue when left(content, 1) <> '{';
-                inputs := '{}';
-                if content is not null then
-                    continue when json_typeof(content::json -> 'messages') not in ('array', 'null');
-                    if json_typeof(content::json -> 'messages') = 'array' then
-                        inputs := agui_internal.fold_message_list(content::json -> 'messages');
-                    end if;
-                end if;
-                input_no := 0;
-                action := case when cardinality(inputs) > 0 then 'INPUT_MESSAGE' end;
-                content := content::json -> 'state';
-                if content <> 'null' then
-                    state := content;
-                    state_patches := '{}';
-                end if;
-
-            when action = 'RUN_FINISHED' then
-                closes := 'all';
-                if json_typeof(event.raw -> 'outcome') = 'object'
-                    and agui_internal.json_string_token((event.raw -> 'outcome' -> 'type')::text) = '"interrupt"'
-                then
-                    continue when json_typeof(event.raw -> 'outcome' -> 'interrupts') is distinct from 'array';
-                    result.interrupts := agui_internal.fold_interrupts(event.raw -> 'outcome' -> 'interrupts');
-                else
-                    result.interrupts := '[]';
-                end if;
-                action := null;
-
-            when action = 'RUN_ERROR' then
-                closes := 'all';
-                action := null;
-
-            when action = 'MESSAGES_SNAPSHOT' then
-                closes := 'all';
-                messages := event.raw -> 'messages';
-                continue when json_typeof(messages) is distinct from 'array' or left(event.metadata, 1) <> '{';
-
-            when action = 'REASONING_ENCRYPTED_VALUE' then
-                id := event.raw -> 'entityId';
-                content := event.raw -> 'encryptedValue';
-                continue when id is null
-                    or left(id, 1) <> '"'
-                    or content is null
-                    or left(content, 1) <> '"'
-                    or json_typeof(event.raw -> 'subtype') not in ('string', 'null');
-                id := agui_internal.json_string_token(id);
-                if event.raw ->> 'subtype' = 'tool-call' then
-                    action := 'TOOL_CALL_ENCRYPTED_VALUE';
-                end if;
-
-            else
                 continue;
+            when 'patch state' then
+                state_patches := array_append(state_patches, step.content);
+                continue;
+            when 'set interrupts' then
+                result.interrupts := step.content;
+                continue;
+            when 'list messages' then
+                if is_loaded then
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+                    is_loaded := false;
+                end if;
+                result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                continue;
+            when 'end' then
+                result.lanes := step.content;
+                result.through_seq := coalesce(step.seq, result.through_seq);
+                continue;
+            else
+                null;
         end case;
 
-        grown_type := null;
+        <<attempt>>
+        loop
+            -- Load.
 
-        if lanes is not null and closes is not null then
-            lanes := case closes when 'own' then agui_internal.fold_close_lane(lanes, event.owner) end;
-        end if;
-
-        -- What it does: one action, or several where the event stands for several.
-
-        while action is not null loop
-            touched := null;
-            insert_after := null;
-            settles := false;
-
-            -- Load what the fold starts from: messages only, their tool calls when an event needs them.
-
-            if not is_loaded and action <> 'MESSAGES_SNAPSHOT' then
-                numbers := result.message_nos;
-                roles := result.roles;
-                texts := result.bodies;
-                heads := '{}';
-                contents := '{}';
-                insides := '{}';
-                documents := '{}';
-                parents := '{}';
-                cleared := '{}';
-                piece_nodes := '{}';
-                pieces := '{}';
-                patched_nodes := '{}';
-                patches := '{}';
-                has_grown := '{}';
-                growing := null;
-                buffer := '';
-                node_count := cardinality(texts);
-                keys := array_fill(null::text, array[node_count]);
-                following := array(select generate_series(2, node_count));
-                first_node := case when node_count > 0 then 1 end;
-                last_node := nullif(node_count, 0);
-                linked := node_count;
-                in_place := node_count;
-                listed := node_count;
-                unlisted := null;
-                no_call := null;
-                lists_all := false;
-                call_searches := 0;
-                hashed := node_count;
-                buckets := array_fill(0, array[64]);
+            if not is_loaded then
+                nodes := agui_internal.fold_load(result);
+                loaded_count := cardinality(nodes);
+                node_count := loaded_count;
+                first_node := case when loaded_count > 0 then 1 end;
+                last_node := nullif(loaded_count, 0);
+                following := array(select generate_series(2, loaded_count));
+                -- A message that stands at several places gets its number anew.
+                untouched := case when exists (select from unnest(nodes) as shared where shared.is_shared) then 0 else loaded_count end;
+                changes := '{}';
+                buckets := '{}';
+                indexed := loaded_count;
                 loaded_ids := result.message_ids;
-                searches := 0;
                 -- Such an id may have stayed guarded, so it does not say enough.
-                enters_all := strpos(array_to_string(loaded_ids, ''), '\') > 0;
+                loaded_keys := case
+                    when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
+                end;
+                misses := 0;
+                listed := 0;
+                has_unlisted := loaded_count > 0;
+                lists_calls := false;
+                loaded_text := null;
+                searches := 0;
                 result_owner := null;
-                same_as := '{}';
-                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
-                    for part in
-                        select place.node, place.first_node
-                        from (
-                            select
-                                place.node,
-                                min(place.node) over (partition by place.number) as first_node
-                            from unnest(numbers) with ordinality as place (number, node)
-                            where place.number is not null
-                        ) as place
-                        where place.node > place.first_node
-                    loop
-                        same_as[part.node] := part.first_node;
-                    end loop;
-                    in_place := 0;
-                end if;
                 is_loaded := true;
             end if;
 
             -- Find the first node that has the id.
 
-            if action = 'INPUT_MESSAGE' then
-                input_no := input_no + 1;
-                content := inputs[input_no];
-                id := content::json -> 'id';
-                id := case when left(id, 1) = '"' then agui_internal.json_string_token(id) end;
-                next_action := case when input_no < cardinality(inputs) then 'INPUT_MESSAGE' end;
-            elsif action ^@ 'TOOL_CALL_' then
-                if unlisted is null then
-                    unlisted := array_to_string(result.bodies, '');
-                    -- An escape can hide an id, but letters are rarely written as escapes.
-                    lists_all := lists_all or strpos(unlisted, '\u00') > 0
-                        and unlisted ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
-                end if;
-                if unlisted <> '' and (action = 'TOOL_CALL_START' or id is distinct from no_call) then
-                    -- A message that gets another call has its calls listed too. To look for one in the text takes a part of listing all.
-                    call_searches := call_searches + 1;
-                    lists_all := lists_all
-                        or call_searches > 40
-                        or action = 'TOOL_CALL_START'
-                            and agui_internal.fold_find(buckets, keys, loaded_ids, agui_internal.json_string_token(event.parent_message_id))
-                                <= cardinality(result.bodies)
-                        or strpos(unlisted, substr(id, 2, length(id) - 2)) > 0
-                        or id !~ '^"[A-Za-z0-9_-]*"$';
-                    no_call := id;
-                end if;
-                for holder in case when lists_all and unlisted <> '' then 1 else listed + 1 end .. node_count loop
-                    continue when holder > cardinality(result.bodies) and holder <= listed;
-                    calls := case
-                        when texts[holder] is null then insides[holder]
-                        when strpos(texts[holder], 'toolCalls') > 0 or strpos(texts[holder], '\u') > 0
-                            then (agui_internal.json_guard(texts[holder])::json -> 'toolCalls')::text
-                    end;
-                    continue when left(calls, 1) <> '[' or calls is null or coalesce(parents[holder], same_as[holder]) is not null;
-                    for part in
-                        select
-                            call.value,
-                            agui_internal.json_string_token((call.value -> 'id')::text) as id
-                        from json_array_elements(calls::json) with ordinality as call (value, position)
-                        where json_typeof(call.value) = 'object'
-                        order by call.position
-                    loop
-                        node_count := node_count + 1;
-                        keys[node_count] := case when left(part.id, 1) = '"' then 'call ' || part.id end;
-                        parents[node_count] := holder;
-                        texts[node_count] := agui_internal.json_unguard(part.value::text);
+            key := case when step.is_call then 'call ' || step.id else step.id end;
+            loop
+                while indexed < node_count loop
+                    indexed := indexed + 1;
+                    continue when nodes[indexed].key is null;
+                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, nodes[indexed].key);
+                    -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
+                    place := following[indexed];
+                    while place <> node loop
+                        place := following[place];
                     end loop;
+                    if node is null or place = node then
+                        place := agui_internal.fold_bucket(nodes[indexed].key);
+                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(nodes[indexed].key, indexed);
+                    end if;
+                end loop;
+
+                node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key);
+                exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
+
+                -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
+                if not lists_calls then
+                    if loaded_text is null then
+                        loaded_text := array_to_string(result.bodies, '');
+                        -- An escape can hide an id, but letters are rarely written as escapes.
+                        lists_calls := strpos(loaded_text, '\u00') > 0
+                            and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
+                    end if;
+                    searches := searches + 1;
+                    exit when not lists_calls
+                        and searches <= 40
+                        and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
+                        and step.id ~ '^"[A-Za-z0-9_-]*"$'
+                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id) <= loaded_count) is not true;
+                end if;
+
+                for made in
+                    select * from agui_internal.fold_calls_in(nodes, listed)
+                loop
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    nodes[made.parent].has_calls := true;
                 end loop;
                 listed := node_count;
-                if lists_all then
-                    unlisted := '';
-                end if;
-            end if;
-            key := case when action ^@ 'TOOL_CALL_' then 'call ' || id else id end;
-
-            if enters_all and loaded_ids <> '{}' then
-                keys := agui_internal.fold_keys(result.message_ids, result.bodies) || keys[cardinality(loaded_ids) + 1 :];
-                loaded_ids := '{}';
-                buckets := array_fill(0, array[cardinality(buckets)]);
-                hashed := 0;
-            end if;
-            while hashed < node_count loop
-                if (hashed - cardinality(loaded_ids)) * 2 >= cardinality(buckets) then
-                    buckets := array_fill(0, array[cardinality(buckets) * 8]);
-                    hashed := cardinality(loaded_ids);
-                end if;
-                hashed := hashed + 1;
-                continue when keys[hashed] is null;
-                bucket := hashtext(keys[hashed]) & (cardinality(buckets) - 1);
-                loop
-                    held := buckets[bucket + 1];
-                    if held = 0 then
-                        buckets[bucket + 1] := hashed;
-                        exit;
-                    elsif keys[held] = keys[hashed] then
-                        -- The first in the conversation counts, which is the newer one when it was put in between.
-                        parent := following[hashed];
-                        while parent <> held loop
-                            parent := following[parent];
-                        end loop;
-                        if parent = held then
-                            buckets[bucket + 1] := hashed;
-                        end if;
-                        exit;
-                    end if;
-                    bucket := (bucket + 1) & (cardinality(buckets) - 1);
-                end loop;
+                has_unlisted := false;
+                lists_calls := false;
             end loop;
-
-            node := agui_internal.fold_find(buckets, keys, loaded_ids, key);
             if node is null then
-                searches := searches + 1;
-                enters_all := enters_all or searches > 30;
+                misses := misses + 1;
+                if misses > 30 and loaded_keys is null then
+                    loaded_keys := agui_internal.fold_loaded_keys(loaded_ids, result.bodies);
+                end if;
+            end if;
+
+            if node is not null
+                and step.is_call
+                and step.action in ('add result', 'encrypt')
+                and nodes[nodes[node].parent].role is distinct from 'assistant'
+            then
+                node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
             end if;
 
             -- Make what is new, or say which node changes.
 
+            touched := null;
+            added := null;
+            insert_after := null;
+            detaches := false;
             case
-                when action = 'MESSAGES_SNAPSHOT' then
-                    settles := true;
-
-                when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT') then
-                    if roles[node] is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when action = 'TOOL_CALL_ARGS' then
-                    if coalesce(insides[node], (agui_internal.json_guard(texts[node])::json -> 'function')::text) like '{%' then
-                        touched := node;
-                    end if;
-
-                when action in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
-                    if node is null then
-                        node_count := node_count + 1;
-                        touched := node_count;
-                        keys[touched] := id;
-                        roles[touched] := case
-                            when action = 'REASONING_MESSAGE_START' then 'reasoning'
-                            when event.role is null then 'assistant'
-                            else agui_internal.json_string_text(event.role)
-                        end;
-                        heads[touched] := '{' || concat_ws(
-                            ',',
-                            '"id":' || id,
-                            '"role":' || case
-                                when action = 'REASONING_MESSAGE_START' then '"reasoning"'
-                                else coalesce(event.role, '"assistant"')
-                            end,
-                            '"name":' || case when action = 'TEXT_MESSAGE_START' then event.name end,
-                            '"subagentRunId":' || event.owner
-                        ) || '}';
-                        contents[touched] := '""';
-                    elsif metadata is not null and roles[node] is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when action in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END') then
-                    if metadata is not null and roles[node] is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when action = 'TOOL_CALL_END' then
-                    if metadata is not null then
-                        touched := node;
-                    end if;
-
-                when action = 'TOOL_CALL_START' then
-                    if node is null then
-                        parent := case
-                            when event.parent_message_id <> '""'
-                                then agui_internal.fold_find(buckets, keys, loaded_ids, agui_internal.json_string_token(event.parent_message_id))
-                        end;
-                        if parent is null or roles[parent] is distinct from 'assistant' then
-                            node_count := node_count + 1;
-                            keys[node_count] := case
-                                when parent is null and event.parent_message_id <> '""'
-                                    then agui_internal.json_string_token(event.parent_message_id)
-                                else id
-                            end;
-                            parent := agui_internal.fold_find(buckets, keys, loaded_ids, keys[node_count]);
-                            enters_all := enters_all or parent is not null;
-                            roles[node_count] := 'assistant';
-                            heads[node_count] := '{' || concat_ws(
-                                ',',
-                                '"id":' || keys[node_count],
-                                '"role":"assistant"',
-                                '"subagentRunId":' || case when parent is null then event.owner end
-                            ) || '}';
-                            parent := node_count;
-                        end if;
-                        node_count := node_count + 1;
-                        touched := node_count;
-                        keys[touched] := key;
-                        parents[touched] := parent;
-                        heads[touched] := '{"id":' || id || ',"type":"function"}';
-                        insides[touched] := '{"name":' || event.tool_call_name || '}';
-                        contents[touched] := '""';
-                        listed := node_count;
-                    elsif coalesce(insides[node], (agui_internal.json_guard(texts[node])::json -> 'function')::text) like '{%' is not true then
-                        null;
-                    elsif metadata is not null
-                        or agui_internal.json_string_token(event.tool_call_name) is distinct from agui_internal.json_string_token(
-                            coalesce(
-                                agui_internal.json_guard(texts[node])::json #> '{function,name}',
-                                insides[node]::json -> 'name'
-                            )::text
-                        )
-                    then
-                        touched := node;
-                    end if;
-
-                when action = 'TOOL_CALL_RESULT' then
-                    if roles[parents[node]] is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, first_node, following, keys, roles, parents);
-                    end if;
-                    if node is not null then
-                        insert_after := case when result_owner = parents[node] then result_last else parents[node] end;
-                        while roles[following[insert_after]] = 'tool' loop
-                            insert_after := following[insert_after];
-                        end loop;
-                    end if;
-                    node_count := node_count + 1;
-                    if node is not null then
-                        result_owner := case when coalesce(nullif(event.role, '""'), '"tool"') = '"tool"' then parents[node] end;
-                        result_last := node_count;
-                    end if;
-                    keys[node_count] := agui_internal.json_string_token((event.raw -> 'messageId')::text);
-                    enters_all := enters_all or agui_internal.fold_find(buckets, keys, loaded_ids, keys[node_count]) is not null;
-                    roles[node_count] := coalesce(nullif(agui_internal.json_string_text(event.role), ''), 'tool');
-                    texts[node_count] := agui_internal.json_unguard(
-                        '{' || concat_ws(
-                            ',',
-                            '"id":' || keys[node_count],
-                            '"role":' || coalesce(nullif(event.role, '""'), '"tool"'),
-                            '"content":' || content,
-                            '"toolCallId":' || id,
-                            '"subagentRunId":' || event.owner
-                        ) || '}'
-                    );
-                    touched := case when metadata is not null then node_count end;
-
-                when action = 'REASONING_ENCRYPTED_VALUE' then
-                    if roles[node] is distinct from 'activity' then
-                        touched := node;
-                    end if;
-
-                when action = 'TOOL_CALL_ENCRYPTED_VALUE' then
-                    if node is not null and roles[parents[node]] is distinct from 'assistant' then
-                        node := agui_internal.fold_assistant_call(key, first_node, following, keys, roles, parents);
-                    end if;
+                when step.action = 'grow' and nodes[node].grows then
                     touched := node;
 
-                when action = 'INPUT_MESSAGE' then
-                    if node is null then
+                when step.action = 'add result' then
+                    made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    added := node_count;
+                    touched := case when step.metadata is not null then added end;
+                    -- Behind the message that has the call and the results that follow it; at the end when none has the call.
+                    if node is not null then
+                        parent := nodes[node].parent;
+                        insert_after := case when result_owner = parent then result_last else parent end;
+                        while nodes[following[insert_after]].role = 'tool' loop
+                            insert_after := following[insert_after];
+                        end loop;
+                        result_owner := case when made.role = 'tool' then parent end;
+                        result_last := added;
+                    end if;
+
+                when step.action = 'start call' and node is null then
+                    parent := case
+                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
+                    end;
+                    if parent is null or nodes[parent].role is distinct from 'assistant' then
+                        id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
+                        made := agui_internal.fold_new_message(
+                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                        );
                         node_count := node_count + 1;
-                        keys[node_count] := id;
-                        roles[node_count] := agui_internal.json_string_text((content::json -> 'role')::text);
-                        texts[node_count] := agui_internal.json_unguard(content);
-                        -- Tool calls are listed in the order of the conversation.
-                        lists_all := lists_all or strpos(content, 'toolCalls') > 0 or strpos(content, '\u') > 0;
+                        nodes[node_count] := made;
+                        added := node_count;
+                        parent := added;
+                    end if;
+                    made := null;
+                    made.key := key;
+                    made.parent := parent;
+                    made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                    made.content := '""';
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    nodes[parent].has_calls := true;
+                    touched := node_count;
+
+                when step.action in ('start message', 'add message', 'show activity') and node is null then
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    node_count := node_count + 1;
+                    nodes[node_count] := made;
+                    added := node_count;
+                    touched := case when step.metadata is not null then added end;
+                    if step.action = 'add message' and (strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0) then
+                        -- All calls are listed then, in the order of the conversation.
+                        has_unlisted := true;
+                        lists_calls := true;
                     end if;
 
-                when action = 'ACTIVITY_SNAPSHOT' then
-                    if replaces and (same_as[node] is not null or node = any (same_as)) then
-                        settles := true;
-                    elsif node is null or replaces and roles[node] is distinct from 'activity' then
-                        if node is null then
-                            node_count := node_count + 1;
-                            touched := node_count;
-                            keys[touched] := id;
-                        else
-                            -- A message of another role gives way, with all that it had.
-                            touched := node;
-                            if growing = node then
-                                growing := null;
-                                buffer := '';
-                            end if;
-                            cleared[node] := cardinality(pieces);
-                            has_grown[node] := false;
-                            numbers[node] := null;
-                            texts[node] := null;
-                            result_owner := null;
-                            for part in
-                                select call.node
-                                from generate_subscripts(parents, 1) as call (node)
-                                where parents[call.node] = touched
-                            loop
-                                keys[part.node] := null;
-                                parents[part.node] := 0;
-                                hashed := cardinality(loaded_ids);
-                            end loop;
-                            if hashed = cardinality(loaded_ids) then
-                                buckets := array_fill(0, array[cardinality(buckets)]);
-                            end if;
+                when step.action = 'show activity' and step.replaces and nodes[node].is_shared then
+                    detaches := true;
+
+                when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
+                    -- The message gives way, with all that it had.
+                    for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
+                        continue when nodes[gone].parent is distinct from node;
+                        id := nodes[gone].key;
+                        nodes[gone].parent := 0;
+                        nodes[gone].key := null;
+                        if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
+                            place := agui_internal.fold_bucket(id);
+                            buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
                         end if;
-                        roles[touched] := 'activity';
-                        heads[touched] := '{' || concat_ws(
-                            ',',
-                            '"id":' || id,
-                            '"role":"activity"',
-                            '"activityType":' || activity_type,
-                            '"subagentRunId":' || event.owner
-                        ) || '}';
-                        insides[touched] := null;
-                        documents[touched] := null;
-                        contents[touched] := content;
-                    elsif roles[node] = 'activity' and (replaces or metadata is not null) then
-                        touched := node;
-                    end if;
+                    end loop;
+                    made := agui_internal.fold_new_message(step, step.id, step.owner);
+                    made.key := nodes[node].key;
+                    made.content_since := cardinality(changes);
+                    made.metadata_since := cardinality(changes);
+                    nodes[node] := made;
+                    untouched := least(untouched, node - 1);
+                    result_owner := null;
+                    touched := case when step.metadata is not null then node end;
 
-                when action = 'ACTIVITY_DELTA' then
-                    if roles[node] = 'activity' then
-                        touched := node;
-                    end if;
+                when node is not null and agui_internal.fold_takes(step, nodes[node]) then
+                    touched := node;
+
+                else
+                    null;
             end case;
 
-            -- Give new messages their place: at the end, but for the result of a tool call.
+            -- Place a new message: at the end, but for the result of a tool call.
 
-            while linked < node_count loop
-                linked := linked + 1;
-                continue when parents[linked] is not null;
-                if insert_after is not null and insert_after <> last_node then
-                    following[linked] := following[insert_after];
-                    following[insert_after] := linked;
-                    if insert_after < in_place then
-                        in_place := 0;
-                    end if;
+            if added is not null and insert_after <> last_node then
+                following[added] := following[insert_after];
+                following[insert_after] := added;
+                untouched := least(untouched, insert_after);
+            elsif added is not null then
+                if last_node is null then
+                    first_node := added;
                 else
-                    if last_node is null then
-                        first_node := linked;
-                    else
-                        following[last_node] := linked;
-                    end if;
-                    last_node := linked;
+                    following[last_node] := added;
                 end if;
+                last_node := added;
+            end if;
+
+            -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
+
+            place := touched;
+            while place is not null loop
+                opened := nodes[place];
+                if opened.head is null then
+                    part := agui_internal.fold_open(
+                        case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
+                    );
+                    if part.metadata is not null then
+                        changes := array_append(changes, (place, 'merge', part.metadata)::agui_internal.fold_change);
+                    end if;
+                    opened.number := null;
+                    opened.body := null;
+                    opened.head := part.head;
+                    opened.content := part.content;
+                    nodes[place] := opened;
+                    untouched := least(untouched, place - 1);
+                end if;
+                if place <> touched and strpos(opened.head, '"\\calls"') = 0 then
+                    nodes[place].head := agui_internal.fold_member(opened.head, 'toolCalls', '"\\calls"');
+                end if;
+                place := opened.parent;
             end loop;
 
-            -- Change the node. What was untouched so far, and the message of a tool call too, is taken apart first.
+            if touched = node
+                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and nodes[node].content is null)
+            then
+                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+            end if;
+            if touched is not null and step.metadata is not null then
+                if strpos(nodes[touched].head, '"\\metadata"') = 0 then
+                    nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
+                end if;
+                changes := array_append(changes, (touched, 'merge', step.metadata)::agui_internal.fold_change);
+            end if;
 
-            if touched is not null then
-                touched := coalesce(same_as[touched], touched);
-                parent := touched;
-                while parent is not null loop
-                    numbers[parent] := null;
-                    if texts[parent] is not null then
-                        part := agui_internal.fold_open(agui_internal.json_guard(texts[parent]), parents[parent] is not null);
-                        texts[parent] := null;
-                        heads[parent] := part.head;
-                        contents[parent] := part.content;
-                        insides[parent] := part.inside;
-                        if part.metadata is not null then
-                            piece_nodes := array_append(piece_nodes, -parent);
-                            pieces := array_append(pieces, part.metadata);
+            case
+                when touched is null then
+                    null;
+
+                when step.action = 'grow' then
+                    changes := array_append(changes, (touched, 'grow', step.content)::agui_internal.fold_change);
+                    if nodes[touched].grows is null then
+                        nodes[touched].content := coalesce(nodes[touched].content, '""');
+                        nodes[touched].grows := true;
+                    end if;
+
+                when step.action = 'show activity' then
+                    if step.replaces and touched = node then
+                        nodes[node].content := step.content;
+                        nodes[node].document := null;
+                        nodes[node].content_since := cardinality(changes);
+                    end if;
+
+                when step.action = 'patch activity' then
+                    -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
+                    -- makes null is an empty object for the next one.
+                    if nodes[node].content is not null
+                        and (nodes[node].head::json -> 'activityType')::text = step.activity_type
+                        and strpos(step.content, '""') = 0
+                        and nodes[node].is_shared is null
+                    then
+                        changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
+                    else
+                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content);
+                        detaches := part.applied and nodes[node].is_shared is true;
+                        nodes[node].document := case when detaches then part.before else part.patched end;
+                        nodes[node].content_since := cardinality(changes);
+                        if part.applied and not detaches then
+                            nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
                         end if;
                     end if;
-                    parent := parents[parent];
-                end loop;
 
-                if metadata is not null and next_action is null then
-                    piece_nodes := array_append(piece_nodes, -touched);
-                    pieces := array_append(pieces, metadata);
-                end if;
+                else
+                    null;
+            end case;
 
-                case
-                    when action in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
-                        if growing <> touched then
-                            piece_nodes := array_append(piece_nodes, growing);
-                            pieces := array_append(pieces, buffer);
-                            buffer := '';
-                        end if;
-                        growing := touched;
-                        has_grown[touched] := same_as[node] is null;
-                        buffer := buffer || delta || E'\x01';
-                        grown_type := event.type;
-                        grown_id := event.id;
-                        grown_owner := event.owner;
+            -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
 
-                    when action = 'TOOL_CALL_START' then
-                        if node is not null then
-                            insides[touched] := agui_internal.json_member_set(insides[touched], 'name', event.tool_call_name);
-                        end if;
-
-                    when action in ('REASONING_ENCRYPTED_VALUE', 'TOOL_CALL_ENCRYPTED_VALUE') then
-                        heads[touched] := agui_internal.json_member_set(heads[touched], 'encryptedValue', content);
-
-                    when action = 'ACTIVITY_SNAPSHOT' then
-                        if replaces and node is not null then
-                            heads[touched] := agui_internal.json_member_set(
-                                agui_internal.json_member_set(heads[touched], 'activityType', activity_type),
-                                'subagentRunId',
-                                event.owner
-                            );
-                            contents[touched] := content;
-                            documents[touched] := null;
-                            patched_nodes := array_replace(patched_nodes, touched, 0);
-                        end if;
-
-                    when action = 'ACTIVITY_DELTA' then
-                        -- Together with others at the end, unless it depends on its success what else changes, or its path is "" and
-                        -- what it makes null is an empty object for the next one.
-                        if same_as[node] is null
-                            and node <> all (same_as)
-                            and (heads[touched]::json -> 'activityType')::text = activity_type
-                            and strpos(patch, '""') = 0
-                        then
-                            patched_nodes := array_append(patched_nodes, touched);
-                            patches := array_append(patches, patch);
-                        else
-                            part := agui_internal.fold_activity(
-                                documents[touched],
-                                contents[touched],
-                                array(
-                                    select earlier.patch
-                                    from unnest(patched_nodes, patches) with ordinality as earlier (node, patch, position)
-                                    where earlier.node = touched
-                                    order by earlier.position
-                                )
-                            );
-                            documents[touched] := part.document;
-                            patched_nodes := array_replace(patched_nodes, touched, 0);
-                            part := agui_internal.fold_activity(documents[touched], contents[touched], array[patch]);
-                            if part.applied > 0 and (same_as[node] is not null or node = any (same_as)) then
-                                settles := true;
-                            elsif part.applied > 0 then
-                                documents[touched] := part.document;
-                                heads[touched] := agui_internal.json_member_set(heads[touched], 'activityType', activity_type);
-                            end if;
-                        end if;
-
-                    else
-                        null;
-                end case;
-            end if;
-
-            -- What concerns all messages, or one place of a message that stands at several, works on the fold as a whole.
-
-            if settles then
-                if is_loaded then
-                    result := agui_internal.fold_settle(
-                        result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
-                        documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
-                    );
-                    is_loaded := false;
-                end if;
-                case action
-                    when 'MESSAGES_SNAPSHOT' then
-                        result := agui_internal.fold_snapshot_messages(result, messages, event.metadata::json);
-                    when 'ACTIVITY_DELTA' then
-                        result := agui_internal.fold_part(result, key, activity_type, agui_internal.json_guard(agui_internal.json_from_jsonb(part.document)));
-                    when 'ACTIVITY_SNAPSHOT' then
-                        -- Once more, now that the message is one of its own.
-                        result := agui_internal.fold_part(result, key, null, null);
-                        continue;
-                end case;
-            end if;
-
-            action := next_action;
-            next_action := null;
-        end loop;
-    end loop events;
+            exit attempt when not detaches;
+            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+            result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
+            is_loaded := false;
+        end loop attempt;
     end loop;
 
     if is_loaded then
-        result := agui_internal.fold_settle(
-            result, in_place, first_node, following, same_as, keys, numbers, roles, texts, heads, contents, insides,
-            documents, parents, cleared, piece_nodes, pieces, growing, buffer, patched_nodes, patches
-        );
-    end if;
-    if cardinality(state_patches) > 0 then
-        part := agui_internal.json_patch_apply(
-            agui_internal.json_guard_numbers(coalesce(state, agui_internal.json_guard(result.state)))::jsonb,
-            agui_internal.json_patches(state_patches)
-        );
-        if part.applied > 0 then
-            result.state := agui_internal.json_from_jsonb(part.document);
-            state := null;
-        end if;
+        result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
     end if;
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
-    result.lanes := agui_internal.json_unguard(lanes::text);
-    result.through_seq := last_seq;
+    result.state_patches := state_patches;
     return result;
 end
 $function$;
 
 comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
-    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given.';
+    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given. Where takes_input '
+    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched.';
 
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
 
--- sql/internal/fold/fold_find.sql
--- Open addressing: a key is in the first bucket from its own on that holds it, and not there when an empty bucket comes first. Then it
--- may still be among the ids of the messages that were loaded.
---
+-- sql/internal/json/json_string_text_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui_internal.fold_find(buckets int[], keys text[], loaded_ids text[], key text)
-returns int
+create or replace function agui_internal.json_string_text_escapes(token text)
+returns text
 language plpgsql
 immutable
 strict
 parallel safe
 as $function$
 declare
-    mask   constant int := cardinality(buckets) - 1;
-    bucket int := hashtext(key) & mask;
-    node   int;
+    decoded constant text := token::json #>> '{}';
 begin
-    loop
-        node := buckets[bucket + 1];
-        if node = 0 then
-            return case when key ^@ '"' then array_position(loaded_ids, agui_internal.json_string_text(key)) end;
-        elsif keys[node] = key then
-            return node;
-        end if;
-        bucket := (bucket + 1) & mask;
-    end loop;
+    if strpos(replace(decoded, '\u005c', ''), '\') > 0 then
+        return decoded;
+    end if;
+    return replace(decoded, '\u005c', '\');
 end
 $function$;
 
-comment on function agui_internal.fold_find(int[], text[], text[], text) is
-    'The node (message or tool call) that has a key, in the hash table of agui_internal.fold_events; null when there is none.';
+comment on function agui_internal.json_string_text_escapes(text) is 'The part of agui_internal.json_string_text for a string that has a backslash.';
 
-revoke execute on function agui_internal.fold_find(int[], text[], text[], text) from public;
+revoke execute on function agui_internal.json_string_text_escapes(text) from public;
+
+-- sql/internal/json/json_string_text.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.json_string_text(token text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when not token ^@ '"' then null
+    when strpos(token, '\') = 0 then substr(token, 2, length(token) - 2)
+    else agui_internal.json_string_text_escapes(token)
+end;
+
+comment on function agui_internal.json_string_text(text) is
+    'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
+    'Null for a value that is not a string.';
+
+revoke execute on function agui_internal.json_string_text(text) from public;
+
+-- sql/internal/fold/fold_find.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text)
+returns int
+language sql
+immutable
+parallel safe
+return coalesce(
+    (buckets[agui_internal.fold_bucket(key)] ->> key)::int,
+    case
+        when loaded_keys is not null then (loaded_keys ->> key)::int
+        when key ^@ '"' then array_position(loaded_ids, agui_internal.json_string_text(key))
+    end
+);
+
+comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text) is
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids and loaded_keys '
+    'are; null when there is none.';
+
+revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text) from public;
+
+-- sql/internal/fold/fold_first.sql
+create or replace function agui_internal.fold_first(nodes agui_internal.fold_node[], key text)
+returns int
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select min(node.ordinality)::int
+    from unnest(nodes) with ordinality as node
+    where node.key = fold_first.key
+$function$;
+
+comment on function agui_internal.fold_first(agui_internal.fold_node[], text) is 'The first node that has a key; null when none has it.';
+
+revoke execute on function agui_internal.fold_first(agui_internal.fold_node[], text) from public;
+
+-- sql/internal/types/fold_step.sql
+-- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
+--
+--     start message      id, role, name, owner, metadata: a message that may exist already
+--     start call         id, name, parent_id (of the message that gets it), owner, metadata
+--     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a message, the arguments of a call
+--     merge              id, is_call, metadata
+--     add result         id (of the call), parent_id (of the new message), role, content, owner, metadata
+--     encrypt            id, is_call, content
+--     add message        id, content: a message of a run's input
+--     show activity      id, activity_type, content, replaces, owner, metadata
+--     patch activity     id, activity_type, content (the patch), metadata
+--     list messages      messages, metadata: of a MESSAGES_SNAPSHOT
+--     set state          content
+--     patch state        content (the patch)
+--     set interrupts     content (not guarded)
+--     end                content (the chunk lanes, not guarded): the last step
+create type agui_internal.fold_step as (
+    seq           bigint,
+    action        text,
+    id            text,
+    is_call       boolean,
+    owner         text,
+    metadata      text,
+    content       text,
+    role          text,
+    name          text,
+    parent_id     text,
+    activity_type text,
+    replaces      boolean,
+    messages      json
+);
+
+comment on type agui_internal.fold_step is
+    'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
+    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call.';
+
+-- sql/internal/fold/fold_growth.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_growth(seq bigint, key text, pieces text)
+returns agui_internal.fold_step
+language sql
+immutable
+parallel safe
+return (
+    seq,
+    'grow',
+    case when key ^@ 'call ' then substr(key, 6) else key end,
+    key ^@ 'call ',
+    null,
+    null,
+    replace(rtrim(pieces, E'\x01'), E'"\x01"', ''),
+    null,
+    null,
+    null,
+    null,
+    null,
+    null
+)::agui_internal.fold_step;
+
+comment on function agui_internal.fold_growth(bigint, text, text) is
+    'The step that lets a string grow by pieces: JSON strings, each followed by a separator, U+0001, that no JSON text holds. key: the id of a message, '
+    'or ''call '' and that of a tool call.';
+
+revoke execute on function agui_internal.fold_growth(bigint, text, text) from public;
 
 -- sql/internal/fold/fold_input.sql
 create or replace function agui_internal.fold_input(start agui_internal.fold, thread_key uuid, run_no int)
@@ -7499,6 +7152,120 @@ comment on function agui_internal.fold_keys(text[], text[]) is
 
 revoke execute on function agui_internal.fold_keys(text[], text[]) from public;
 
+-- sql/internal/fold/fold_load.sql
+create or replace function agui_internal.fold_load(fold agui_internal.fold)
+returns agui_internal.fold_node[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    nodes  agui_internal.fold_node[];
+    shared record;
+begin
+    nodes := array(
+        select (
+            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null
+        )::agui_internal.fold_node
+        from unnest(fold.message_nos, fold.roles, fold.bodies) with ordinality as message (number, role, body, position)
+        order by message.position
+    );
+    if (select count(distinct number) < count(number) from unnest(fold.message_nos) as number) then
+        for shared in
+            select place.node, place.first_node
+            from (
+                select message.position as node, min(message.position) over (partition by message.number) as first_node
+                from unnest(fold.message_nos) with ordinality as message (number, position)
+                where message.number is not null
+            ) as place
+            where place.node > place.first_node
+        loop
+            nodes[shared.node].same_as := shared.first_node;
+            nodes[shared.first_node].is_shared := true;
+        end loop;
+    end if;
+    return nodes;
+end
+$function$;
+
+comment on function agui_internal.fold_load(agui_internal.fold) is 'The messages of a fold as nodes, in their order.';
+
+revoke execute on function agui_internal.fold_load(agui_internal.fold) from public;
+
+-- sql/internal/fold/fold_loaded_keys.sql
+create or replace function agui_internal.fold_loaded_keys(message_ids text[], bodies text[])
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return (
+        -- Of several with one id the last in this order stays, which is the first in the conversation.
+        select coalesce(jsonb_object_agg(message.key, message.position order by message.position desc), '{}')
+        from unnest(agui_internal.fold_keys(message_ids, bodies)) with ordinality as message (key, position)
+        where message.key is not null
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_loaded_keys(text[], text[]) is
+    'The keys of the messages of an agui_internal.fold with the place of the first message that has each, for agui_internal.fold_find.';
+
+revoke execute on function agui_internal.fold_loaded_keys(text[], text[]) from public;
+
+-- sql/internal/json/json_member_set.sql
+-- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+create or replace function agui_internal.json_member_set(document text, name text, value text)
+returns text
+language plpgsql
+immutable
+parallel safe
+as $function$
+begin
+    return (
+        select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
+        from (
+            -- The last value of a key counts, at the place of its first one.
+            select each.key, (array_agg(each.value order by each.position desc))[1] as value, min(each.position) as position
+            from (
+                select each.key, each.value::text, each.position
+                from json_each(document::json) with ordinality as each (key, value, position)
+                union all
+                select json_member_set.name, json_member_set.value, 9223372036854775807
+            ) as each (key, value, position)
+            group by each.key
+        ) as member
+        where member.value is not null
+    );
+end
+$function$;
+
+comment on function agui_internal.json_member_set(text, text, text) is
+    'A JSON object (as guarded text) with a member set to a value, in its place or else at the end; without the member when the value is null.';
+
+revoke execute on function agui_internal.json_member_set(text, text, text) from public;
+
+-- sql/internal/fold/fold_member.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_member(head text, name text, value text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when head <> '{}' and strpos(head, '"' || name || '":') = 0
+        then coalesce(left(head, -1) || ',"' || name || '":' || value || '}', head)
+    else agui_internal.json_member_set(head, name, value)
+end;
+
+comment on function agui_internal.fold_member(text, text, text) is
+    'What agui_internal.json_member_set makes of a head of agui_internal.fold_events, whose keys are in their usual spelling, without white space.';
+
+revoke execute on function agui_internal.fold_member(text, text, text) from public;
+
 -- sql/internal/fold/fold_message_list.sql
 create or replace function agui_internal.fold_message_list(messages json)
 returns text[]
@@ -7531,14 +7298,125 @@ comment on function agui_internal.fold_message_list(json) is
 
 revoke execute on function agui_internal.fold_message_list(json) from public;
 
+-- sql/internal/fold/fold_new_head.sql
+create or replace function agui_internal.fold_new_head(step agui_internal.fold_step, head text)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    function constant text := case when step.is_call then head::json -> 'function' end;
+begin
+    case step.action
+        when 'grow' then
+            -- Its string, which is not there yet, begins here.
+            head := case
+                when step.is_call
+                    then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
+                else agui_internal.fold_member(head, 'content', '"\\content"')
+            end;
+
+        when 'start call' then
+            if agui_internal.json_string_token((function::json -> 'name')::text) is distinct from step.name then
+                head := agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', step.name));
+            end if;
+
+        when 'encrypt' then
+            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
+
+        when 'show activity' then
+            if step.replaces then
+                head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+                head := agui_internal.fold_member(head, 'content', '"\\content"');
+                -- The owner comes last, where it is not the same as before.
+                head := agui_internal.fold_member(head, 'subagentRunId', null);
+                head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
+            end if;
+
+        when 'patch activity' then
+            head := agui_internal.fold_member(head, 'content', '"\\content"');
+            head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+
+        else
+            null;
+    end case;
+    return head;
+end
+$function$;
+
+comment on function agui_internal.fold_new_head(agui_internal.fold_step, text) is
+    'The head (agui_internal.fold_open) of a message or tool call that exists, after a step; what the step says of metadata is not in it.';
+
+revoke execute on function agui_internal.fold_new_head(agui_internal.fold_step, text) from public;
+
+-- sql/internal/fold/fold_new_message.sql
+create or replace function agui_internal.fold_new_message(step agui_internal.fold_step, id text, owner text)
+returns agui_internal.fold_node
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    role constant text := case step.action
+        when 'show activity' then '"activity"'
+        when 'start call' then '"assistant"'
+        when 'add message' then (step.content::json -> 'role')::text
+        else step.role
+    end;
+    made agui_internal.fold_node;
+begin
+    made.key := id;
+    made.role := agui_internal.json_string_text(role);
+    case step.action
+        when 'start message' then
+            made.content := '""';
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"content":"\\content"', '"name":' || step.name, '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'start call' then
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"toolCalls":"\\calls"', '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'show activity' then
+            made.content := step.content;
+            made.head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
+                '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'add result' then
+            made.body := agui_internal.json_unguard('{' || concat_ws(
+                ',', '"id":' || id, '"toolCallId":' || step.id, '"role":' || role, '"content":' || step.content, '"subagentRunId":' || owner
+            ) || '}');
+
+        when 'add message' then
+            made.body := agui_internal.json_unguard(step.content);
+    end case;
+    return made;
+end
+$function$;
+
+comment on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) is
+    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them.';
+
+revoke execute on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) from public;
+
 -- sql/internal/fold/fold_open.sql
+-- What grows or is merged stands apart from the rest, which is the head. Marks in it say where the parts belong: "\\content", "\\metadata"
+-- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
+-- agui_internal.fold_settle puts the parts back.
+--
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
     out head text,
     out content text,
-    out inside text,
     out metadata text
 )
 language plpgsql
@@ -7546,36 +7424,85 @@ immutable
 parallel safe
 as $function$
 declare
-    whole constant json := body::json;
-    apart text[] := '{content, toolCalls, metadata}';
+    whole    constant json := body;
+    function constant json := case when is_call and json_typeof(whole -> 'function') = 'object' then whole -> 'function' end;
 begin
-    if not is_call then
-        content := whole -> 'content';
-        inside := whole -> 'toolCalls';
-    elsif json_typeof(whole -> 'function') = 'object' then
-        apart := '{function, metadata}';
-        content := whole -> 'function' -> 'arguments';
-        inside := agui_internal.json_member_set((whole -> 'function')::text, 'arguments', null);
-    else
-        apart := '{metadata}';
-    end if;
-    metadata := whole -> 'metadata';
+    metadata := case when json_typeof(whole -> 'metadata') = 'object' then whole -> 'metadata' end;
+    content := case when is_call then function -> 'arguments' else whole -> 'content' end;
 
-    select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
-    into head
-    from json_each(whole) with ordinality as member (key, value, position)
-    where member.key <> all (apart);
+    head := agui_internal.json_member_set(
+        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, (whole -> 'metadata')::text)
+    );
+    if function is not null then
+        head := agui_internal.json_member_set(
+            head,
+            'function',
+            agui_internal.json_member_set(function::text, 'arguments', case when content is not null then '"\\content"' end)
+        );
+    elsif content is not null then
+        head := agui_internal.json_member_set(head, 'content', '"\\content"');
+    end if;
 end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside '
-    '(toolCalls, or the function of a call without its arguments), metadata, and an object of the rest.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, and the '
+    'head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;
 
--- sql/internal/fold/fold_part.sql
-create or replace function agui_internal.fold_part(before agui_internal.fold, key text, activity_type text, content text)
+-- sql/internal/types/fold_change.sql
+create type agui_internal.fold_change as (
+    node int,
+    kind text,
+    text text
+);
+
+comment on type agui_internal.fold_change is
+    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON).';
+
+-- sql/internal/fold/fold_patch_now.sql
+create or replace function agui_internal.fold_patch_now(
+    in node agui_internal.fold_node,
+    in node_no int,
+    in changes agui_internal.fold_change[],
+    in patch text,
+    out before jsonb,
+    out patched jsonb,
+    out applied boolean
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    part record;
+begin
+    part := agui_internal.fold_activity(
+        node.document,
+        node.content,
+        array(
+            select change.text
+            from unnest(changes[coalesce(node.content_since, 0) + 1 :]) with ordinality as change
+            where change.node = node_no and change.kind = 'patch'
+            order by change.ordinality
+        )
+    );
+    before := part.document;
+    part := agui_internal.fold_activity(before, node.content, array[patch]);
+    patched := part.document;
+    applied := part.applied > 0;
+end
+$function$;
+
+comment on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) is
+    'The document of an activity with the patches that wait for it, and with one more: whether that succeeds, and what it makes.';
+
+revoke execute on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) from public;
+
+-- sql/internal/fold/fold_patched.sql
+create or replace function agui_internal.fold_patched(fold agui_internal.fold)
 returns agui_internal.fold
 language plpgsql
 immutable
@@ -7583,28 +7510,78 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    result agui_internal.fold := before;
-    place  constant int := array_position(agui_internal.fold_keys(before.message_ids, before.bodies), key);
+    patched record;
 begin
-    result.message_nos[place] := null;
-    if content is not null then
-        result.bodies[place] := agui_internal.json_unguard(
-            agui_internal.json_member_set(
-                agui_internal.json_member_set(agui_internal.json_guard(before.bodies[place]), 'activityType', activity_type),
-                'content',
-                content
-            )
+    if cardinality(fold.state_patches) > 0 then
+        patched := agui_internal.json_patch_apply(
+            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches)
         );
+        if patched.applied > 0 then
+            fold.state := agui_internal.json_from_jsonb(patched.document);
+        end if;
+        fold.state_patches := '{}';
     end if;
-    return result;
+    return fold;
 end
 $function$;
 
-comment on function agui_internal.fold_part(agui_internal.fold, text, text, text) is
-    'A fold in which the first message with an id is a message of its own, no longer the same as others; with another activity type and '
-    'content (guarded JSON text) unless they are null.';
+comment on function agui_internal.fold_patched(agui_internal.fold) is
+    'A fold with its patches applied to its state, each whole or, when it fails, not at all.';
 
-revoke execute on function agui_internal.fold_part(agui_internal.fold, text, text, text) from public;
+revoke execute on function agui_internal.fold_patched(agui_internal.fold) from public;
+
+-- sql/internal/fold/fold_patched_body.sql
+create or replace function agui_internal.fold_patched_body(body text)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select agui_internal.json_unguard(
+        agui_internal.json_member_set(
+            agui_internal.json_guard(body),
+            'content',
+            agui_internal.json_guarded_from_jsonb(
+                agui_internal.json_guard_numbers((agui_internal.json_guard(body)::json -> 'content')::text)::jsonb
+            )
+        )
+    )
+$function$;
+
+comment on function agui_internal.fold_patched_body(text) is
+    'An activity whose content was patched outside of the database, in the spelling that patches in SQL give it: that of jsonb.';
+
+revoke execute on function agui_internal.fold_patched_body(text) from public;
+
+-- sql/internal/fold/fold_raw_events.sql
+create or replace function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json)
+returns json[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return array(
+        select json_array_elements(agui_internal.json_guarded(batch.events))
+        from (
+            select given
+            where given is not null
+            union all
+            select stored.events
+            from agui.batch as stored
+            where stored.thread_key = fold_raw_events.thread_key and stored.first_seq = fold_raw_events.first_seq
+        ) as batch (events)
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_raw_events(uuid, bigint, json) is
+    'The events of a batch, or those given, one by one, as they are (guarded JSON): agui_internal.event_fields do not tell a member that is null from '
+    'none, and leave out those without a meaning.';
+
+revoke execute on function agui_internal.fold_raw_events(uuid, bigint, json) from public;
 
 -- sql/internal/fold/fold_run.sql
 create or replace function agui_internal.fold_run(thread_key uuid, run_no int, at_seq bigint default null, base_no int default null)
@@ -7644,7 +7621,7 @@ begin
     if run_nos is null then
         return start;
     end if;
-    return agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs);
+    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs));
 end
 $$;
 
@@ -7711,32 +7688,16 @@ comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], big
 revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
 
 -- sql/internal/fold/fold_settle.sql
--- The end of agui_internal.fold_events: puts together again what its loop took apart. The arrays are those of the loop, one entry a node, by
--- its number.
+-- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
 --
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
-    in_place int,
+    nodes agui_internal.fold_node[],
     first_node int,
     following int[],
-    same_as int[],
-    keys text[],
-    numbers int[],
-    roles text[],
-    texts text[],
-    heads text[],
-    contents text[],
-    insides text[],
-    documents jsonb[],
-    parents int[],
-    cleared int[],
-    piece_nodes int[],
-    pieces text[],
-    growing int,
-    buffer text,
-    patched_nodes int[],
-    patches text[]
+    untouched int,
+    changes agui_internal.fold_change[]
 )
 returns agui_internal.fold
 language plpgsql
@@ -7746,208 +7707,154 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    result       agui_internal.fold;
+    result       agui_internal.fold := before;
+    loaded_ids   constant text[] := before.message_ids;
+    loaded_count constant int := cardinality(before.message_ids);
+    node         agui_internal.fold_node;
     part         record;
-    patched      record;
     metadata     text[];
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
-    opened       int[];
-    opened_texts text[];
-    ordered      int[] := '{}';
-    node         int := case when in_place > 0 then following[in_place] else first_node end;
+    place        int;
+    version      int;
+    added_nos    int[] := '{}';
+    added_ids    text[] := '{}';
+    added_roles  text[] := '{}';
+    added_bodies text[] := '{}';
 begin
-    if buffer <> '' then
-        piece_nodes := array_append(piece_nodes, growing);
-        pieces := array_append(pieces, buffer);
-    end if;
-
-    if cardinality(cleared) > 0 then
-        for position in 1 .. cardinality(pieces) loop
-            if position <= cleared[abs(piece_nodes[position])] then
-                piece_nodes[position] := 0;
+    -- Changes of what was replaced later do not count.
+    if exists (select from unnest(nodes) as replaced where replaced.content_since > 0) then
+        for place in 1 .. cardinality(changes) loop
+            node := nodes[changes[place].node];
+            if place <= (case when changes[place].kind = 'merge' then node.metadata_since else node.content_since end) then
+                changes[place].kind := null;
             end if;
         end loop;
     end if;
 
-    -- Strings that grew. Their pieces are JSON strings, each followed by a separator that no JSON text holds.
+    -- Strings that grew.
     for part in
-        select
-            piece.node,
-            replace(rtrim(string_agg(piece.text, '' order by piece.position), E'\x01'), E'"\x01"', '') as grown
-        from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-        where piece.node > 0
-        group by piece.node
+        select change.node, replace(string_agg(change.text, E'\x01' order by change.ordinality), E'"\x01"', '') as grown
+        from unnest(changes) with ordinality as change
+        where change.kind = 'grow'
+        group by change.node
     loop
-        contents[part.node] := case
-            when left(contents[part.node], 1) = '"' then left(contents[part.node], -1) || substr(part.grown, 2)
+        nodes[part.node].content := case
+            when nodes[part.node].content ^@ '"' then left(nodes[part.node].content, -1) || substr(part.grown, 2)
             else part.grown
         end;
     end loop;
 
     -- Metadata, key by key; the last one wins.
-    if 0 > any (piece_nodes) then
-        for part in
-            with piece as (
-                select -piece.node as node, piece.text, piece.position, count(*) over (partition by piece.node) as pieces
-                from unnest(piece_nodes, pieces) with ordinality as piece (node, text, position)
-                where piece.node < 0
-            ),
-            member as (
-                select
-                    piece.node,
-                    each.key,
-                    (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
-                    min(array[piece.position, each.position]) as position
-                from piece
-                left join lateral json_each(case when left(piece.text, 1) = '{' then piece.text else '{}' end::json)
-                    with ordinality as each (key, value, position) on true
-                where piece.pieces > 1
-                group by piece.node, each.key
-            )
-            select piece.node, piece.text as merged
-            from piece
-            where piece.pieces = 1
-            union all
+    for part in
+        with piece as materialized (
+            select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
+            from unnest(changes) with ordinality as change
+            where change.kind = 'merge'
+        ),
+        member as (
             select
-                member.node,
-                '{' || coalesce(
-                    string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
-                        filter (where member.key is not null),
-                    ''
-                ) || '}'
-            from member
-            group by member.node
-        loop
-            metadata[part.node] := part.merged;
-        end loop;
-    end if;
-
-    -- Activities.
-    if cardinality(patches) > 0 then
-        for part in
-            select patch.node, array_agg(patch.text order by patch.position) as patches
-            from unnest(patched_nodes, patches) with ordinality as patch (node, text, position)
-            where patch.node > 0
-            group by patch.node
-        loop
-            patched := agui_internal.fold_activity(documents[part.node], contents[part.node], part.patches);
-            documents[part.node] := patched.document;
-        end loop;
-    end if;
-
-    -- Tool calls, in the order in which their message got them.
-    for node_of_call in coalesce(array_lower(parents, 1), 1) .. coalesce(array_upper(parents, 1), 0) loop
-        if parents[node_of_call] > 0 and texts[parents[node_of_call]] is null then
-            call_parents := array_append(call_parents, parents[node_of_call]);
-            call_texts := array_append(
-                call_texts,
-                coalesce(
-                    texts[node_of_call],
-                    agui_internal.json_unguard(
-                        '{' || concat_ws(
-                            ',',
-                            nullif(substr(heads[node_of_call], 2, length(heads[node_of_call]) - 2), ''),
-                            case
-                                when insides[node_of_call] is not null then '"function":{' || concat_ws(
-                                    ',',
-                                    nullif(substr(insides[node_of_call], 2, length(insides[node_of_call]) - 2), ''),
-                                    '"arguments":' || contents[node_of_call]
-                                ) || '}'
-                            end,
-                            '"metadata":' || metadata[node_of_call]
-                        ) || '}'
-                    )
-                )
-            );
-        end if;
+                piece.node,
+                each.key,
+                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                min(array[piece.position, each.position]) as position
+            from piece
+            left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
+            where piece.pieces > 1
+            group by piece.node, each.key
+        )
+        select piece.node, piece.text as merged
+        from piece
+        where piece.pieces = 1
+        union all
+        select
+            member.node,
+            '{' || coalesce(
+                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                    filter (where member.key is not null),
+                ''
+            ) || '}'
+        from member
+        group by member.node
+    loop
+        metadata[part.node] := part.merged;
     end loop;
 
+    -- Activities.
     for part in
-        select
-            call.parent,
-            '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+        select change.node, array_agg(change.text order by change.ordinality) as patches
+        from unnest(changes) with ordinality as change
+        where change.kind = 'patch'
+        group by change.node
+    loop
+        nodes[part.node].document := (
+            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches)
+        ).document;
+    end loop;
+
+    -- Tool calls, in the order in which their message got them, of the messages that were changed.
+    for place in loaded_count + 1 .. coalesce(cardinality(nodes), 0) loop
+        node := nodes[place];
+        continue when node.parent is null or node.parent = 0 or nodes[node.parent].head is null;
+        call_parents := array_append(call_parents, node.parent);
+        call_texts := array_append(
+            call_texts,
+            coalesce(node.body, agui_internal.fold_close(node.head, node.content, metadata[place], null))
+        );
+    end loop;
+    for part in
+        select call.parent, '[' || string_agg(call.text, ',' order by call.position) || ']' as list
         from unnest(call_parents, call_texts) with ordinality as call (parent, text, position)
         group by call.parent
     loop
         calls[part.parent] := part.list;
     end loop;
 
-    -- Messages that were taken apart.
-    select
-        array_agg(message.node),
-        array_agg(
-            '{' || concat_ws(
-                ',',
-                agui_internal.json_unguard(nullif(substr(heads[message.node], 2, length(heads[message.node]) - 2), '')),
-                '"content":' || coalesce(agui_internal.json_from_jsonb(documents[message.node]), agui_internal.json_unguard(contents[message.node])),
-                '"toolCalls":' || coalesce(calls[message.node], agui_internal.json_unguard(insides[message.node])),
-                '"metadata":' || agui_internal.json_unguard(metadata[message.node])
-            ) || '}'
-        )
-    into opened, opened_texts
-    from generate_subscripts(heads, 1) as message (node)
-    where heads[message.node] is not null and texts[message.node] is null and parents[message.node] is null;
-
-    for position in 1 .. coalesce(cardinality(opened), 0) loop
-        texts[opened[position]] := opened_texts[position];
+    -- Messages.
+    place := case when untouched > 0 then following[untouched] else first_node end;
+    while place is not null loop
+        version := coalesce(nodes[place].same_as, place);
+        node := nodes[version];
+        added_nos := array_append(added_nos, case when node.number > 0 then node.number when node.is_shared then -version end);
+        added_ids := array_append(
+            added_ids,
+            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(node.key) end
+        );
+        added_roles := array_append(added_roles, node.role);
+        added_bodies := array_append(
+            added_bodies,
+            case
+                when node.head is null then node.body
+                else agui_internal.json_unguard(
+                    agui_internal.fold_close(
+                        node.head,
+                        coalesce(agui_internal.json_guarded_from_jsonb(node.document), node.content),
+                        metadata[version],
+                        calls[version]
+                    )
+                )
+            end
+        );
+        place := following[place];
     end loop;
 
-    -- The messages in their order. Most often the first ones are those of before, in their places.
-    while node is not null loop
-        ordered := array_append(ordered, node);
-        node := following[node];
-    end loop;
-
-    select
-        coalesce(
-            array_agg(
-                case
-                    when numbers[version.node] > 0 then numbers[version.node]
-                    when version.node = any (same_as) then -version.node
-                end
-                order by message.position
-            ),
-            '{}'
-        ),
-        coalesce(
-            array_agg(
-                case
-                    when message.node <= cardinality(before.message_ids) then before.message_ids[message.node]
-                    else agui_internal.json_string_text(keys[message.node])
-                end
-                order by message.position
-            ),
-            '{}'
-        ),
-        coalesce(array_agg(roles[message.node] order by message.position), '{}'),
-        coalesce(array_agg(texts[version.node] order by message.position), '{}')
-    into result.message_nos, result.message_ids, result.roles, result.bodies
-    from unnest(ordered) with ordinality as message (node, position)
-    cross join lateral (select coalesce(same_as[message.node], message.node) as node) as version;
-
-    result.message_nos := numbers[1 : in_place] || result.message_nos;
-    result.message_ids := before.message_ids[1 : in_place] || result.message_ids;
-    result.roles := roles[1 : in_place] || result.roles;
-    result.bodies := texts[1 : in_place] || result.bodies;
-    result.through_seq := before.through_seq;
-    result.state := before.state;
-    result.interrupts := before.interrupts;
-    result.lanes := before.lanes;
+    result.message_nos := before.message_nos[1 : untouched] || added_nos;
+    result.message_ids := loaded_ids[1 : untouched] || added_ids;
+    result.roles := before.roles[1 : untouched] || added_roles;
+    result.bodies := before.bodies[1 : untouched] || added_bodies;
     return result;
 end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text, int[], text[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
 ) is
-    'A fold with the messages that agui_internal.fold_events has in its arrays: untouched ones as they were, the others put together again.';
+    'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
+    'messages, as many as are untouched, are those of before.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, int, int, int[], int[], text[], int[], text[], text[], text[], text[], text[], jsonb[], int[], int[], int[], text[], int,
-    text, int[], text[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
 ) from public;
 
 -- sql/internal/fold/fold_snapshot_messages.sql
@@ -8087,6 +7994,438 @@ comment on function agui_internal.fold_snapshot_messages(agui_internal.fold, jso
 
 revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fold, json, json) from public;
 
+-- sql/internal/fold/fold_steps.sql
+-- The first half of the reducer in SQL: from events to steps (agui_internal.fold_step), which agui_internal.fold_events then does.
+--
+-- What an event says is decided here, and nothing else: whether it is well formed, for which stream a chunk is, which spelling it has. What a step
+-- finds, and whether it can do anything there, is not known here.
+--
+-- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
+-- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
+--
+-- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
+-- strings that grow are handed out before the next step that is for messages.
+create or replace function agui_internal.fold_steps(
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[],
+    given json,
+    takes_input boolean[],
+    lanes text
+)
+returns setof agui_internal.fold_step
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    event record;
+
+    -- What it says: a step, a piece of the string of the node that step.id names, and a patch of the activity that it names.
+    step  agui_internal.fold_step;
+    piece text;
+    patch text;
+
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last pieces of the one that grew last are in the buffer.
+    grown_keys  text[] := '{}';
+    grown_texts text[] := '{}';
+    growing     int;
+    buffer      text := '';
+
+    -- The event that brought the last piece, while no other has come since.
+    grown_type  text;
+    grown_id    text;
+    grown_owner text;
+
+    -- The chunk streams that are open (agui_internal.fold_chunk).
+    open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
+    chunk      record;
+
+    -- The event as it is, and those of its batch, which begins at raws_seq.
+    raw      json;
+    raws     json[];
+    raws_seq bigint;
+
+    owner_fits    boolean;
+    metadata_fits boolean;
+    key           text;
+    place         int;
+    input         json;
+    messages      json;
+    content       text;
+    last_seq      bigint;
+begin
+    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    <<events>>
+    for event in
+        select
+            element.*,
+            case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
+            batch.first_seq
+        from (
+            (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where stored.thread_key = fold_steps.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_steps.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, agui_internal.json_guarded(given)
+            where given is not null
+        ) as batch
+        cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
+        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
+    loop
+        -- One more piece of the string that grew last.
+
+        if event.type = grown_type
+            and event.id is not distinct from grown_id
+            and event."subagentRunId"::text is not distinct from grown_owner
+            and event.delta::text ^@ '"'
+            and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+            and octet_length(buffer) < 4000
+        then
+            buffer := buffer || event.delta::text || E'\x01';
+            continue;
+        end if;
+
+        -- What the event says.
+
+        grown_type := null;
+        owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
+        metadata_fits := (event.metadata::text ^@ '{') is not false;
+        piece := null;
+        patch := null;
+        messages := null;
+        step := null;
+        step.seq := event.first_seq + event.ordinality - 1;
+        step.id := event.id;
+        step.is_call := event.type ^@ 'TOOL_CALL_';
+        step.owner := event."subagentRunId"::text;
+        step.metadata := event.metadata::text;
+
+        if event.type = 'STATE_SNAPSHOT' and event.snapshot is null or event.type like '%\_CHUNK' and event.delta is null then
+            if raws_seq is distinct from event.first_seq then
+                raws := agui_internal.fold_raw_events(thread_key, event.first_seq, given);
+                raws_seq := event.first_seq;
+            end if;
+            raw := raws[event.ordinality];
+        end if;
+
+        case
+            when event.type in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event.delta::text ^@ '"') is not true;
+                piece := event.delta;
+
+            when event.type in ('TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK') then
+                continue when not owner_fits
+                    or not metadata_fits
+                    or not event.id ^@ '"'
+                    or not event.delta::text ^@ '"'
+                    or event.type = 'TEXT_MESSAGE_CHUNK' and (not event.role::text ^@ '"' or not event.name::text ^@ '"')
+                    or step.is_call and (not event."toolCallName"::text ^@ '"' or not event."parentMessageId"::text ^@ '"');
+                chunk := agui_internal.fold_chunk(
+                    open_lanes,
+                    case event.type when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
+                    step.id,
+                    step.owner
+                );
+                continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
+                open_lanes := chunk.lanes;
+                step.id := chunk.id;
+                if chunk.goes_on then
+                    continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
+                    piece := coalesce(event.delta::text, '""');
+                else
+                    step.action := case when step.is_call then 'start call' else 'start message' end;
+                    piece := coalesce(event.delta::text, case when raw -> 'rawEvent' is not null then '""' end);
+                end if;
+
+            when event.type in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true
+                    or event.type = 'TEXT_MESSAGE_START' and (not event.role::text ^@ '"' or not event.name::text ^@ '"');
+                step.action := 'start message';
+
+            when event.type = 'TOOL_CALL_START' then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event."toolCallName"::text ^@ '"') is not true
+                    or not event."parentMessageId"::text ^@ '"';
+                step.action := 'start call';
+
+            when event.type in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END', 'TOOL_CALL_END') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true;
+                step.action := case when event.metadata is not null then 'merge' end;
+
+            when event.type = 'TOOL_CALL_RESULT' then
+                step.content := event.content;
+                step.parent_id := event."messageId";
+                continue when (
+                        owner_fits and metadata_fits and event.id ^@ '"' and step.parent_id ^@ '"' and left(step.content, 1) in ('"', '[')
+                    ) is not true
+                    or not event.role::text ^@ '"';
+                step.action := 'add result';
+                step.role := coalesce(nullif(event.role::text, '""'), '"tool"');
+
+            when event.type in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
+                step.activity_type := event."activityType";
+                step.replaces := event.type <> 'ACTIVITY_SNAPSHOT' or event.replace::text is distinct from 'false';
+                step.content := case event.type when 'ACTIVITY_SNAPSHOT' then event.content when 'ACTIVITY' then event.snapshot end;
+                patch := case when event.type <> 'ACTIVITY_SNAPSHOT' then event.patch end;
+                continue when (metadata_fits and event.id ^@ '"' and step.activity_type ^@ '"') is not true
+                    or not owner_fits and event.type <> 'ACTIVITY_DELTA'
+                    or not step.content ^@ '{'
+                    or step.content is null and event.type = 'ACTIVITY_SNAPSHOT'
+                    or event.type = 'ACTIVITY_SNAPSHOT' and event.replace::text not in ('true', 'false')
+                    or event.type = 'ACTIVITY' and (step.content is null and patch is null or left(patch, 1) not in ('[', '{'));
+                patch := case
+                    when event.type = 'ACTIVITY_DELTA' then coalesce(patch, '[]')
+                    when patch ^@ '{' then '[' || patch || ']'
+                    else patch
+                end;
+                step.action := case when step.content is not null then 'show activity' end;
+
+            when event.type = 'REASONING_ENCRYPTED_VALUE' then
+                step.id := event."entityId";
+                step.is_call := (event.subtype::text = '"tool-call"') is true;
+                step.content := event."encryptedValue";
+                step.metadata := null;
+                continue when (step.id ^@ '"' and step.content ^@ '"') is not true or not event.subtype::text ^@ '"';
+                step.action := 'encrypt';
+
+            when event.type = 'MESSAGES_SNAPSHOT' then
+                continue when (metadata_fits and event.messages::text ^@ '[') is not true;
+                step.action := 'list messages';
+                step.messages := event.messages;
+
+            when event.type = 'STATE_SNAPSHOT' then
+                step.content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
+                continue when not owner_fits or step.content is null;
+                step.action := 'set state';
+
+            when event.type = 'STATE_DELTA' then
+                step.content := coalesce(event.delta::text, event.patch::text);
+                continue when (owner_fits and left(step.content, 1) in ('[', '{')) is not true or event.delta::text ^@ '{';
+                step.action := 'patch state';
+                if step.content ^@ '{' then
+                    step.content := '[' || step.content || ']';
+                end if;
+
+            when event.type = 'RUN_STARTED' then
+                -- A run begins with its input: messages, of which the new ones are added, and a state.
+                input := event.input;
+                if takes_input[segment] then  -- the one that is stored beside the events
+                    takes_input[segment] := false;
+                    select agui_internal.json_guarded(beside.input) into input
+                    from agui.run_input as beside
+                    where beside.thread_key = fold_steps.thread_key and beside.run_no = run_nos[segment];
+                end if;
+                messages := input -> 'messages';
+                continue when not input::text ^@ '{' or json_typeof(messages) not in ('array', 'null');
+                if json_typeof(messages) = 'null' then
+                    messages := null;
+                end if;
+                step.metadata := null;
+                step.content := nullif((input -> 'state')::text, 'null');
+                step.action := case when step.content is not null then 'set state' end;
+
+            when event.type = 'RUN_FINISHED' then
+                step.content := '[]';
+                if json_typeof(event.outcome) = 'object' and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
+                    step.content := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
+                end if;
+                step.action := 'set interrupts';
+
+            when event.type in (
+                'RUN_ERROR', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
+            ) then
+                -- It does no more than close chunk streams.
+                continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
+
+            else
+                continue;
+        end case;
+
+        if step.action = 'start call' then
+            step.name := event."toolCallName";
+            step.parent_id := event."parentMessageId";
+        elsif step.action = 'start message' then
+            step.name := case when event.type ^@ 'TEXT_' then event.name end;
+            step.role := case when event.type ^@ 'TEXT_' then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
+        end if;
+
+        -- The chunk streams that end with it.
+
+        if open_lanes is not null then
+            open_lanes := case
+                when event.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR', 'MESSAGES_SNAPSHOT') then null
+                when event.type like '%\_CHUNK'
+                    or event.type ^@ 'ACTIVITY'
+                    or event.type = 'REASONING_ENCRYPTED_VALUE'
+                    or event.type ^@ 'SUBAGENT_' and event."subagentRunId" is null
+                    then open_lanes
+                else agui_internal.fold_close_lane(open_lanes, event."subagentRunId"::text)
+            end;
+        end if;
+
+        -- What is for the state and the run has no order with what is for the messages.
+
+        if step.action in ('set state', 'patch state', 'set interrupts') then
+            return next step;
+            continue when messages is null;
+            step.action := null;
+        end if;
+
+        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long.
+
+        if growing is not null
+            and (
+                coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null
+                or cardinality(grown_keys) > 30
+                or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+            )
+        then
+            grown_texts[growing] := grown_texts[growing] || buffer;
+            for place in 1 .. cardinality(grown_keys) loop
+                return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
+            end loop;
+            grown_keys := '{}';
+            grown_texts := '{}';
+            growing := null;
+            buffer := '';
+        end if;
+
+        -- Hand out the steps of this event. Its metadata goes with the first of them.
+
+        if step.action is not null then
+            return next step;
+            step.metadata := null;
+        end if;
+
+        if messages is not null then
+            step.action := 'add message';
+            foreach content in array agui_internal.fold_message_list(messages) loop
+                step.id := content::json -> 'id';
+                step.id := case when step.id ^@ '"' then agui_internal.json_string_token(step.id) end;
+                step.content := content;
+                return next step;
+            end loop;
+
+        elsif patch is not null or piece is not null and step.metadata is not null then
+            step.action := case when patch is not null then 'patch activity' else 'grow' end;
+            step.content := coalesce(patch, piece);
+            return next step;
+
+        elsif piece is not null then
+            key := case when step.is_call then 'call ' || step.id else step.id end;
+            place := array_position(grown_keys, key);
+            if place is null then
+                place := cardinality(grown_keys) + 1;
+                grown_keys[place] := key;
+                grown_texts[place] := '';
+            end if;
+            if growing <> place then
+                grown_texts[growing] := grown_texts[growing] || buffer;
+                buffer := '';
+            end if;
+            growing := place;
+            buffer := buffer || piece || E'\x01';
+            grown_type := event.type;
+            grown_id := event.id;
+            grown_owner := event."subagentRunId";
+        end if;
+    end loop events;
+    -- The variable keeps the last event of the loop; null: there was none.
+    last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    end loop;
+
+    if growing is not null then
+        grown_texts[growing] := grown_texts[growing] || buffer;
+        for place in 1 .. cardinality(grown_keys) loop
+            return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
+        end loop;
+    end if;
+
+    step := null;
+    step.seq := last_seq;
+    step.action := 'end';
+    step.content := agui_internal.json_unguard(open_lanes::text);
+    return next step;
+end
+$function$;
+
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) is
+    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
+
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;
+
+-- sql/internal/fold/fold_takes.sql
+create or replace function agui_internal.fold_takes(step agui_internal.fold_step, node agui_internal.fold_node)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    known json;
+begin
+    if node.role = 'activity' then
+        return step.action = 'patch activity' or step.action = 'show activity' and (step.replaces or step.metadata is not null);
+    end if;
+    case step.action
+        when 'start message' then
+            return step.metadata is not null;
+
+        when 'start call' then
+            -- It is renamed. A call without a function takes nothing.
+            known := coalesce(node.head, node.body);
+            return json_typeof(known -> 'function') = 'object'
+                and (
+                    step.metadata is not null
+                    or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
+                );
+
+        when 'grow' then
+            -- An empty piece changes nothing, but for the content of a message that is no string yet.
+            if step.is_call then
+                return json_typeof(coalesce(node.head, node.body)::json -> 'function') = 'object'
+                    and (step.content <> '""' or step.metadata is not null);
+            end if;
+            return step.content <> '""'
+                or step.metadata is not null
+                or (coalesce(node.content, (agui_internal.json_guard(node.body)::json -> 'content')::text) ^@ '"') is not true;
+
+        when 'merge', 'encrypt' then
+            return true;
+
+        else
+            return false;
+    end case;
+end
+$function$;
+
+comment on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) is
+    'Whether a step changes a message or tool call that exists.';
+
+revoke execute on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) from public;
+
 -- sql/internal/types/input_place.sql
 create type agui_internal.input_place as (
     run_no   int,
@@ -8168,7 +8507,7 @@ declare
 begin
     select
         snapshot.through_seq, list.message_nos, list.message_ids, list.roles, list.bodies,
-        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text
+        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}'
     into fold
     from agui.snapshot as snapshot
     cross join lateral (
@@ -8190,7 +8529,7 @@ begin
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 
     if not found then
-        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null);
+        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}');
     end if;
     return fold;
 end
@@ -9017,8 +9356,8 @@ comment on function agui_internal.json_equal(text, text) is
 
 revoke execute on function agui_internal.json_equal(text, text) from public;
 
--- sql/internal/json/json_from_jsonb.sql
-create or replace function agui_internal.json_from_jsonb(document jsonb)
+-- sql/internal/json/json_guarded_from_jsonb.sql
+create or replace function agui_internal.json_guarded_from_jsonb(document jsonb)
 returns text
 language plpgsql
 immutable
@@ -9027,14 +9366,25 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    guarded text := document;
+    guarded constant text := document;
 begin
-    if strpos(guarded, '"\\#') > 0 then
-        guarded := regexp_replace(guarded, '"\\\\#([^"]*)"', '\1', 'g');
-    end if;
-    return agui_internal.json_unguard(guarded);
+    return case when strpos(guarded, '"\\#') > 0 then regexp_replace(guarded, '"\\\\#([^"]*)"', '\1', 'g') else guarded end;
 end
 $function$;
+
+comment on function agui_internal.json_guarded_from_jsonb(jsonb) is
+    'The guarded JSON text of a jsonb that agui_internal.json_to_jsonb made, patched or not.';
+
+revoke execute on function agui_internal.json_guarded_from_jsonb(jsonb) from public;
+
+-- sql/internal/json/json_from_jsonb.sql
+create or replace function agui_internal.json_from_jsonb(document jsonb)
+returns text
+language sql
+immutable
+strict
+parallel safe
+return agui_internal.json_unguard(agui_internal.json_guarded_from_jsonb(document));
 
 comment on function agui_internal.json_from_jsonb(jsonb) is
     'The JSON text of a jsonb that agui_internal.json_to_jsonb made, patched or not.';
@@ -9104,34 +9454,6 @@ $function$;
 comment on function agui_internal.json_guarded(json) is 'JSON as agui_internal.json_guard rewrites it.';
 
 revoke execute on function agui_internal.json_guarded(json) from public;
-
--- sql/internal/json/json_member_set.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui_internal.json_member_set(document text, name text, value text)
-returns text
-language plpgsql
-immutable
-parallel safe
-as $function$
-begin
-    return (
-        select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
-        from (
-            select each.key, each.value::text, each.position
-            from json_each(document::json) with ordinality as each (key, value, position)
-            where each.key <> json_member_set.name
-            union all
-            select json_member_set.name, json_member_set.value, null
-            where json_member_set.value is not null
-        ) as member (key, value, position)
-    );
-end
-$function$;
-
-comment on function agui_internal.json_member_set(text, text, text) is
-    'A JSON object (as guarded text) with a member set to a value, at its end; without the member when the value is null.';
-
-revoke execute on function agui_internal.json_member_set(text, text, text) from public;
 
 -- sql/internal/json/json_members.sql
 -- json_each gives members byte for byte, but fails where a string holds \u0000 or a lone surrogate. So it is given the text with escapes that it does
@@ -9345,48 +9667,6 @@ comment on function agui_internal.json_pointer_get(jsonb, text[]) is
     'The value that the tokens of a JSON pointer lead to; SQL null when there is none.';
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;
-
--- sql/internal/json/json_string_text_escapes.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
-create or replace function agui_internal.json_string_text_escapes(token text)
-returns text
-language plpgsql
-immutable
-strict
-parallel safe
-as $function$
-declare
-    decoded constant text := token::json #>> '{}';
-begin
-    if strpos(replace(decoded, '\u005c', ''), '\') > 0 then
-        return decoded;
-    end if;
-    return replace(decoded, '\u005c', '\');
-end
-$function$;
-
-comment on function agui_internal.json_string_text_escapes(text) is 'The part of agui_internal.json_string_text for a string that has a backslash.';
-
-revoke execute on function agui_internal.json_string_text_escapes(text) from public;
-
--- sql/internal/json/json_string_text.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.json_string_text(token text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when not token ^@ '"' then null
-    when strpos(token, '\') = 0 then substr(token, 2, length(token) - 2)
-    else agui_internal.json_string_text_escapes(token)
-end;
-
-comment on function agui_internal.json_string_text(text) is
-    'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
-    'Null for a value that is not a string.';
-
-revoke execute on function agui_internal.json_string_text(text) from public;
 
 -- sql/internal/json/json_string_token_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
@@ -11107,6 +11387,10 @@ begin
         result.base_is_tip := carried.base_is_tip;
         fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
         result.log_bytes := carried.log_bytes + size.log_bytes;
+        -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
+        if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
+            fold := agui_internal.fold_patched(fold);
+        end if;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
@@ -11130,7 +11414,9 @@ begin
         end if;
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
         select agui_internal.snapshot_bytes(
-            octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
+            octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
+            count(*),
+            coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
@@ -11547,6 +11833,8 @@ declare
     next_no     int;
     replaced    int4range[];
 begin
+    fold := agui_internal.fold_patched(fold);
+
     select snapshot.message_nos
     into replaced
     from agui.snapshot as snapshot
@@ -12423,13 +12711,15 @@ as $function$
 declare
     given constant json := '[' || events || ']';
 begin
-    return agui_internal.fold_events(
-        coalesce(start, row(0, '{}', '{}', '{}', '{}', '{}', '[]', null)::agui_internal.fold),
-        null,
-        '{null}',
-        '{0}',
-        array[json_array_length(given)],
-        given
+    return agui_internal.fold_patched(
+        agui_internal.fold_events(
+            coalesce(start, agui_internal.load_snapshot(null, null)),
+            null,
+            '{null}',
+            '{0}',
+            array[json_array_length(given)],
+            given
+        )
     );
 end
 $function$;
@@ -13217,6 +13507,37 @@ comment on function agui_internal.run_at(agui.run, bigint) is
     'the first.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
+
+-- sql/internal/types/event_fields.sql
+-- json_populate_recordset makes a row of these of each event in one pass over the text; a column that no event has costs next to nothing.
+-- A new field of an event is added here.
+create type agui_internal.event_fields as (
+    type                text,
+    "messageId"         json,
+    "toolCallId"        json,
+    delta               json,
+    "subagentRunId"     json,
+    metadata            json,
+    role                json,
+    name                json,
+    "toolCallName"      json,
+    "parentMessageId"   json,
+    content             json,
+    snapshot            json,
+    patch               json,
+    "activityType"      json,
+    replace             json,
+    input               json,
+    outcome             json,
+    messages            json,
+    "entityId"          json,
+    "encryptedValue"    json,
+    subtype             json
+);
+
+comment on type agui_internal.event_fields is
+    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL looks at. One that is null reads as absent. Strings are in their one '
+    'usual spelling, whatever the event wrote: equal strings are equal texts.';
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -14140,7 +14461,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a948be6ca64b9a8226aec7c485dff2f94b3b1d41199e9880b6f914eaec3f2c3f'', ''{
+as 'select 2, ''a208bcf1cd1cd9cea1f746c49b071e7f77976e18cdd4c880a3032ee57dcd8f56'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -14171,13 +14492,18 @@ routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread
 routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
 routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
 routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_calls,
-routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
+routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
+routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
 routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_given, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_open, routine agui_internal.fold_part, routine agui_internal.fold_run,
-routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
+routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
+routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
+routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
+routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
+routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events,
+routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
 routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
 routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
@@ -14186,10 +14512,11 @@ routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_e
 routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
 routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
 routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_member_set, routine agui_internal.json_members,
-routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
-routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
-routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
+routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
 routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
 routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
@@ -14232,9 +14559,10 @@ trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_res
 type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
 type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
 type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
-type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_message, type agui_internal.inactive_thread,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
+type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.json_nodes, type agui_internal.life_event,
 type agui_internal.open_part, type agui_internal.reopening, type agui_internal.run_position,
 type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,

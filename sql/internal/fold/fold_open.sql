@@ -1,10 +1,13 @@
+-- What grows or is merged stands apart from the rest, which is the head. Marks in it say where the parts belong: "\\content", "\\metadata"
+-- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
+-- agui_internal.fold_settle puts the parts back.
+--
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
     out head text,
     out content text,
-    out inside text,
     out metadata text
 )
 language plpgsql
@@ -12,30 +15,29 @@ immutable
 parallel safe
 as $function$
 declare
-    whole constant json := body::json;
-    apart text[] := '{content, toolCalls, metadata}';
+    whole    constant json := body;
+    function constant json := case when is_call and json_typeof(whole -> 'function') = 'object' then whole -> 'function' end;
 begin
-    if not is_call then
-        content := whole -> 'content';
-        inside := whole -> 'toolCalls';
-    elsif json_typeof(whole -> 'function') = 'object' then
-        apart := '{function, metadata}';
-        content := whole -> 'function' -> 'arguments';
-        inside := agui_internal.json_member_set((whole -> 'function')::text, 'arguments', null);
-    else
-        apart := '{metadata}';
-    end if;
-    metadata := whole -> 'metadata';
+    metadata := case when json_typeof(whole -> 'metadata') = 'object' then whole -> 'metadata' end;
+    content := case when is_call then function -> 'arguments' else whole -> 'content' end;
 
-    select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
-    into head
-    from json_each(whole) with ordinality as member (key, value, position)
-    where member.key <> all (apart);
+    head := agui_internal.json_member_set(
+        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, (whole -> 'metadata')::text)
+    );
+    if function is not null then
+        head := agui_internal.json_member_set(
+            head,
+            'function',
+            agui_internal.json_member_set(function::text, 'arguments', case when content is not null then '"\\content"' end)
+        );
+    elsif content is not null then
+        head := agui_internal.json_member_set(head, 'content', '"\\content"');
+    end if;
 end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), what is inside '
-    '(toolCalls, or the function of a call without its arguments), metadata, and an object of the rest.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, and the '
+    'head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;

@@ -35,7 +35,7 @@ begin
     if run_nos is null then
         return start;
     end if;
-    return agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs);
+    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs));
 end
 $$;
 

@@ -10,7 +10,7 @@ declare
 begin
     select
         snapshot.through_seq, list.message_nos, list.message_ids, list.roles, list.bodies,
-        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text
+        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}'
     into fold
     from agui.snapshot as snapshot
     cross join lateral (
@@ -32,7 +32,7 @@ begin
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 
     if not found then
-        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null);
+        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}');
     end if;
     return fold;
 end

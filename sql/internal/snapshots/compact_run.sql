@@ -50,6 +50,10 @@ begin
         result.base_is_tip := carried.base_is_tip;
         fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
         result.log_bytes := carried.log_bytes + size.log_bytes;
+        -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
+        if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
+            fold := agui_internal.fold_patched(fold);
+        end if;
     else
         -- The run itself may have a snapshot from when it was in progress.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
@@ -73,7 +77,9 @@ begin
         end if;
         -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
         select agui_internal.snapshot_bytes(
-            octet_length(fold.state) + octet_length(fold.interrupts), count(*), coalesce(sum(octet_length(message.body)), 0)
+            octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
+            count(*),
+            coalesce(sum(octet_length(message.body)), 0)
         )
         into fold_bytes
         from unnest(fold.message_nos, fold.bodies) as message (message_no, body)

@@ -11,6 +11,8 @@ declare
     next_no     int;
     replaced    int4range[];
 begin
+    fold := agui_internal.fold_patched(fold);
+
     select snapshot.message_nos
     into replaced
     from agui.snapshot as snapshot

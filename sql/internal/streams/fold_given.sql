@@ -8,13 +8,15 @@ as $function$
 declare
     given constant json := '[' || events || ']';
 begin
-    return agui_internal.fold_events(
-        coalesce(start, row(0, '{}', '{}', '{}', '{}', '{}', '[]', null)::agui_internal.fold),
-        null,
-        '{null}',
-        '{0}',
-        array[json_array_length(given)],
-        given
+    return agui_internal.fold_patched(
+        agui_internal.fold_events(
+            coalesce(start, agui_internal.load_snapshot(null, null)),
+            null,
+            '{null}',
+            '{0}',
+            array[json_array_length(given)],
+            given
+        )
     );
 end
 $function$;

@@ -1,0 +1,16 @@
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_member(head text, name text, value text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when head <> '{}' and strpos(head, '"' || name || '":') = 0
+        then coalesce(left(head, -1) || ',"' || name || '":' || value || '}', head)
+    else agui_internal.json_member_set(head, name, value)
+end;
+
+comment on function agui_internal.fold_member(text, text, text) is
+    'What agui_internal.json_member_set makes of a head of agui_internal.fold_events, whose keys are in their usual spelling, without white space.';
+
+revoke execute on function agui_internal.fold_member(text, text, text) from public;

@@ -1,0 +1,379 @@
+-- The first half of the reducer in SQL: from events to steps (agui_internal.fold_step), which agui_internal.fold_events then does.
+--
+-- What an event says is decided here, and nothing else: whether it is well formed, for which stream a chunk is, which spelling it has. What a step
+-- finds, and whether it can do anything there, is not known here.
+--
+-- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
+-- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
+--
+-- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
+-- strings that grow are handed out before the next step that is for messages.
+create or replace function agui_internal.fold_steps(
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[],
+    given json,
+    takes_input boolean[],
+    lanes text
+)
+returns setof agui_internal.fold_step
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    event record;
+
+    -- What it says: a step, a piece of the string of the node that step.id names, and a patch of the activity that it names.
+    step  agui_internal.fold_step;
+    piece text;
+    patch text;
+
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last pieces of the one that grew last are in the buffer.
+    grown_keys  text[] := '{}';
+    grown_texts text[] := '{}';
+    growing     int;
+    buffer      text := '';
+
+    -- The event that brought the last piece, while no other has come since.
+    grown_type  text;
+    grown_id    text;
+    grown_owner text;
+
+    -- The chunk streams that are open (agui_internal.fold_chunk).
+    open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
+    chunk      record;
+
+    -- The event as it is, and those of its batch, which begins at raws_seq.
+    raw      json;
+    raws     json[];
+    raws_seq bigint;
+
+    owner_fits    boolean;
+    metadata_fits boolean;
+    key           text;
+    place         int;
+    input         json;
+    messages      json;
+    content       text;
+    last_seq      bigint;
+begin
+    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    <<events>>
+    for event in
+        select
+            element.*,
+            case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
+            batch.first_seq
+        from (
+            (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where stored.thread_key = fold_steps.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_steps.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, agui_internal.json_guarded(given)
+            where given is not null
+        ) as batch
+        cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
+        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
+    loop
+        -- One more piece of the string that grew last.
+
+        if event.type = grown_type
+            and event.id is not distinct from grown_id
+            and event."subagentRunId"::text is not distinct from grown_owner
+            and event.delta::text ^@ '"'
+            and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+            and octet_length(buffer) < 4000
+        then
+            buffer := buffer || event.delta::text || E'\x01';
+            continue;
+        end if;
+
+        -- What the event says.
+
+        grown_type := null;
+        owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
+        metadata_fits := (event.metadata::text ^@ '{') is not false;
+        piece := null;
+        patch := null;
+        messages := null;
+        step := null;
+        step.seq := event.first_seq + event.ordinality - 1;
+        step.id := event.id;
+        step.is_call := event.type ^@ 'TOOL_CALL_';
+        step.owner := event."subagentRunId"::text;
+        step.metadata := event.metadata::text;
+
+        if event.type = 'STATE_SNAPSHOT' and event.snapshot is null or event.type like '%\_CHUNK' and event.delta is null then
+            if raws_seq is distinct from event.first_seq then
+                raws := agui_internal.fold_raw_events(thread_key, event.first_seq, given);
+                raws_seq := event.first_seq;
+            end if;
+            raw := raws[event.ordinality];
+        end if;
+
+        case
+            when event.type in ('TEXT_MESSAGE_CONTENT', 'REASONING_MESSAGE_CONTENT', 'TOOL_CALL_ARGS') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event.delta::text ^@ '"') is not true;
+                piece := event.delta;
+
+            when event.type in ('TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_CHUNK') then
+                continue when not owner_fits
+                    or not metadata_fits
+                    or not event.id ^@ '"'
+                    or not event.delta::text ^@ '"'
+                    or event.type = 'TEXT_MESSAGE_CHUNK' and (not event.role::text ^@ '"' or not event.name::text ^@ '"')
+                    or step.is_call and (not event."toolCallName"::text ^@ '"' or not event."parentMessageId"::text ^@ '"');
+                chunk := agui_internal.fold_chunk(
+                    open_lanes,
+                    case event.type when 'TEXT_MESSAGE_CHUNK' then 'text' when 'TOOL_CALL_CHUNK' then 'tool' else 'reasoning' end,
+                    step.id,
+                    step.owner
+                );
+                continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
+                open_lanes := chunk.lanes;
+                step.id := chunk.id;
+                if chunk.goes_on then
+                    continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
+                    piece := coalesce(event.delta::text, '""');
+                else
+                    step.action := case when step.is_call then 'start call' else 'start message' end;
+                    piece := coalesce(event.delta::text, case when raw -> 'rawEvent' is not null then '""' end);
+                end if;
+
+            when event.type in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true
+                    or event.type = 'TEXT_MESSAGE_START' and (not event.role::text ^@ '"' or not event.name::text ^@ '"');
+                step.action := 'start message';
+
+            when event.type = 'TOOL_CALL_START' then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event."toolCallName"::text ^@ '"') is not true
+                    or not event."parentMessageId"::text ^@ '"';
+                step.action := 'start call';
+
+            when event.type in ('TEXT_MESSAGE_END', 'REASONING_MESSAGE_END', 'TOOL_CALL_END') then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true;
+                step.action := case when event.metadata is not null then 'merge' end;
+
+            when event.type = 'TOOL_CALL_RESULT' then
+                step.content := event.content;
+                step.parent_id := event."messageId";
+                continue when (
+                        owner_fits and metadata_fits and event.id ^@ '"' and step.parent_id ^@ '"' and left(step.content, 1) in ('"', '[')
+                    ) is not true
+                    or not event.role::text ^@ '"';
+                step.action := 'add result';
+                step.role := coalesce(nullif(event.role::text, '""'), '"tool"');
+
+            when event.type in ('ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY') then
+                step.activity_type := event."activityType";
+                step.replaces := event.type <> 'ACTIVITY_SNAPSHOT' or event.replace::text is distinct from 'false';
+                step.content := case event.type when 'ACTIVITY_SNAPSHOT' then event.content when 'ACTIVITY' then event.snapshot end;
+                patch := case when event.type <> 'ACTIVITY_SNAPSHOT' then event.patch end;
+                continue when (metadata_fits and event.id ^@ '"' and step.activity_type ^@ '"') is not true
+                    or not owner_fits and event.type <> 'ACTIVITY_DELTA'
+                    or not step.content ^@ '{'
+                    or step.content is null and event.type = 'ACTIVITY_SNAPSHOT'
+                    or event.type = 'ACTIVITY_SNAPSHOT' and event.replace::text not in ('true', 'false')
+                    or event.type = 'ACTIVITY' and (step.content is null and patch is null or left(patch, 1) not in ('[', '{'));
+                patch := case
+                    when event.type = 'ACTIVITY_DELTA' then coalesce(patch, '[]')
+                    when patch ^@ '{' then '[' || patch || ']'
+                    else patch
+                end;
+                step.action := case when step.content is not null then 'show activity' end;
+
+            when event.type = 'REASONING_ENCRYPTED_VALUE' then
+                step.id := event."entityId";
+                step.is_call := (event.subtype::text = '"tool-call"') is true;
+                step.content := event."encryptedValue";
+                step.metadata := null;
+                continue when (step.id ^@ '"' and step.content ^@ '"') is not true or not event.subtype::text ^@ '"';
+                step.action := 'encrypt';
+
+            when event.type = 'MESSAGES_SNAPSHOT' then
+                continue when (metadata_fits and event.messages::text ^@ '[') is not true;
+                step.action := 'list messages';
+                step.messages := event.messages;
+
+            when event.type = 'STATE_SNAPSHOT' then
+                step.content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
+                continue when not owner_fits or step.content is null;
+                step.action := 'set state';
+
+            when event.type = 'STATE_DELTA' then
+                step.content := coalesce(event.delta::text, event.patch::text);
+                continue when (owner_fits and left(step.content, 1) in ('[', '{')) is not true or event.delta::text ^@ '{';
+                step.action := 'patch state';
+                if step.content ^@ '{' then
+                    step.content := '[' || step.content || ']';
+                end if;
+
+            when event.type = 'RUN_STARTED' then
+                -- A run begins with its input: messages, of which the new ones are added, and a state.
+                input := event.input;
+                if takes_input[segment] then  -- the one that is stored beside the events
+                    takes_input[segment] := false;
+                    select agui_internal.json_guarded(beside.input) into input
+                    from agui.run_input as beside
+                    where beside.thread_key = fold_steps.thread_key and beside.run_no = run_nos[segment];
+                end if;
+                messages := input -> 'messages';
+                continue when not input::text ^@ '{' or json_typeof(messages) not in ('array', 'null');
+                if json_typeof(messages) = 'null' then
+                    messages := null;
+                end if;
+                step.metadata := null;
+                step.content := nullif((input -> 'state')::text, 'null');
+                step.action := case when step.content is not null then 'set state' end;
+
+            when event.type = 'RUN_FINISHED' then
+                step.content := '[]';
+                if json_typeof(event.outcome) = 'object' and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
+                    step.content := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
+                end if;
+                step.action := 'set interrupts';
+
+            when event.type in (
+                'RUN_ERROR', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
+            ) then
+                -- It does no more than close chunk streams.
+                continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
+
+            else
+                continue;
+        end case;
+
+        if step.action = 'start call' then
+            step.name := event."toolCallName";
+            step.parent_id := event."parentMessageId";
+        elsif step.action = 'start message' then
+            step.name := case when event.type ^@ 'TEXT_' then event.name end;
+            step.role := case when event.type ^@ 'TEXT_' then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
+        end if;
+
+        -- The chunk streams that end with it.
+
+        if open_lanes is not null then
+            open_lanes := case
+                when event.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR', 'MESSAGES_SNAPSHOT') then null
+                when event.type like '%\_CHUNK'
+                    or event.type ^@ 'ACTIVITY'
+                    or event.type = 'REASONING_ENCRYPTED_VALUE'
+                    or event.type ^@ 'SUBAGENT_' and event."subagentRunId" is null
+                    then open_lanes
+                else agui_internal.fold_close_lane(open_lanes, event."subagentRunId"::text)
+            end;
+        end if;
+
+        -- What is for the state and the run has no order with what is for the messages.
+
+        if step.action in ('set state', 'patch state', 'set interrupts') then
+            return next step;
+            continue when messages is null;
+            step.action := null;
+        end if;
+
+        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long.
+
+        if growing is not null
+            and (
+                coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null
+                or cardinality(grown_keys) > 30
+                or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+            )
+        then
+            grown_texts[growing] := grown_texts[growing] || buffer;
+            for place in 1 .. cardinality(grown_keys) loop
+                return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
+            end loop;
+            grown_keys := '{}';
+            grown_texts := '{}';
+            growing := null;
+            buffer := '';
+        end if;
+
+        -- Hand out the steps of this event. Its metadata goes with the first of them.
+
+        if step.action is not null then
+            return next step;
+            step.metadata := null;
+        end if;
+
+        if messages is not null then
+            step.action := 'add message';
+            foreach content in array agui_internal.fold_message_list(messages) loop
+                step.id := content::json -> 'id';
+                step.id := case when step.id ^@ '"' then agui_internal.json_string_token(step.id) end;
+                step.content := content;
+                return next step;
+            end loop;
+
+        elsif patch is not null or piece is not null and step.metadata is not null then
+            step.action := case when patch is not null then 'patch activity' else 'grow' end;
+            step.content := coalesce(patch, piece);
+            return next step;
+
+        elsif piece is not null then
+            key := case when step.is_call then 'call ' || step.id else step.id end;
+            place := array_position(grown_keys, key);
+            if place is null then
+                place := cardinality(grown_keys) + 1;
+                grown_keys[place] := key;
+                grown_texts[place] := '';
+            end if;
+            if growing <> place then
+                grown_texts[growing] := grown_texts[growing] || buffer;
+                buffer := '';
+            end if;
+            growing := place;
+            buffer := buffer || piece || E'\x01';
+            grown_type := event.type;
+            grown_id := event.id;
+            grown_owner := event."subagentRunId";
+        end if;
+    end loop events;
+    -- The variable keeps the last event of the loop; null: there was none.
+    last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    end loop;
+
+    if growing is not null then
+        grown_texts[growing] := grown_texts[growing] || buffer;
+        for place in 1 .. cardinality(grown_keys) loop
+            return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
+        end loop;
+    end if;
+
+    step := null;
+    step.seq := last_seq;
+    step.action := 'end';
+    step.content := agui_internal.json_unguard(open_lanes::text);
+    return next step;
+end
+$function$;
+
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) is
+    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
+
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;

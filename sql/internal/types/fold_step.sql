@@ -1,0 +1,35 @@
+-- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
+--
+--     start message      id, role, name, owner, metadata: a message that may exist already
+--     start call         id, name, parent_id (of the message that gets it), owner, metadata
+--     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a message, the arguments of a call
+--     merge              id, is_call, metadata
+--     add result         id (of the call), parent_id (of the new message), role, content, owner, metadata
+--     encrypt            id, is_call, content
+--     add message        id, content: a message of a run's input
+--     show activity      id, activity_type, content, replaces, owner, metadata
+--     patch activity     id, activity_type, content (the patch), metadata
+--     list messages      messages, metadata: of a MESSAGES_SNAPSHOT
+--     set state          content
+--     patch state        content (the patch)
+--     set interrupts     content (not guarded)
+--     end                content (the chunk lanes, not guarded): the last step
+create type agui_internal.fold_step as (
+    seq           bigint,
+    action        text,
+    id            text,
+    is_call       boolean,
+    owner         text,
+    metadata      text,
+    content       text,
+    role          text,
+    name          text,
+    parent_id     text,
+    activity_type text,
+    replaces      boolean,
+    messages      json
+);
+
+comment on type agui_internal.fold_step is
+    'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
+    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call.';

@@ -1,0 +1,140 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// What readers get of a run that has ended stays the same to the byte, whatever the upkeep does: an ETag made of it holds.
+func TestCompactionKeepsTheBytes(t *testing.T) {
+	t.Parallel()
+	const seeds = 4
+	pools := map[string]func(t *testing.T, pool *pgxpool.Pool){
+		"recordings": func(t *testing.T, pool *pgxpool.Pool) {
+			for _, file := range recordings(t) {
+				appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), readRecording(t, file))
+			}
+		},
+	}
+	for kind, streams := range kindsOfStreams {
+		pools[streams.name] = func(t *testing.T, pool *pgxpool.Pool) {
+			for seed := range uint64(seeds) {
+				thread := fmt.Sprint(streams.name, " ", seed)
+				appendTree(t, pool, thread, compactiontest.Stream(seed<<8+uint64(kind), streams.options), seed)
+			}
+		}
+	}
+	for name, load := range pools {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			pool := testdb.Pool(t)
+			load(t, pool)
+			want := readers(t, pool)
+			check := func(after string) {
+				t.Helper()
+				got := readers(t, pool)
+				failures := 0
+				for _, reader := range slices.Sorted(maps.Keys(want)) {
+					if got[reader] != want[reader] && failures < 3 {
+						failures++
+						t.Errorf("after %s, %s:\n%s\nbefore:\n%s", after, reader, got[reader], want[reader])
+					}
+				}
+			}
+			do := func(query string, arguments ...any) {
+				t.Helper()
+				if _, err := pool.Exec(ctx, query, arguments...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			forget := func() {
+				t.Helper()
+				do(`delete from agui.snapshot`)
+				do(`delete from agui.message`)
+				do(`update agui.run set log_bytes = null, n = null where log_bytes is not null`)
+			}
+			compactInGo := func() {
+				t.Helper()
+				if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			do(`call agui.compact()`)
+			check("compaction in SQL")
+			forget()
+			compactInGo()
+			check("compaction in Go")
+			do(`select agui_internal.compact_run(thread_key, run_no) from agui.run order by thread_key, run_no`)
+			check("compaction in SQL, from snapshots that Go made")
+			forget()
+			do(`call agui.compact(5)`)
+			compactInGo()
+			check("compaction in Go, from snapshots that SQL made")
+			if name == "recordings" {
+				do(`select agui.rebuild_snapshots(thread_id, scope) from agui.thread`)
+				check("rebuild_snapshots")
+			}
+
+			// As if the last runs were in progress.
+			forget()
+			do(`update agui.run set status = 'running', last_seq = null, ended_at = null
+				where run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`)
+			want = readers(t, pool)
+			do(`call agui.compact_running(1)`)
+			check("compact_running")
+			do(`update agui.run set status = 'finished', ended_at = now() - interval '1 day',
+				last_seq = (select max(first_seq + n - 1) from agui.batch where batch.thread_key = run.thread_key and batch.run_no = run.run_no)
+				where status = 'running'`)
+			want = readers(t, pool)
+			do(`update agui.run set ended_at = now() - interval '1 day'`)
+			do(`call agui.repack()`)
+			check("repack")
+		})
+	}
+}
+
+// readers has what agui.restore, agui.messages, agui.state and agui.interrupts give of each run, to the byte.
+func readers(t *testing.T, pool *pgxpool.Pool) map[string]string {
+	t.Helper()
+	rows, err := pool.Query(context.Background(), `
+		select
+			thread.scope || ' ' || thread.thread_id,
+			run.run_id,
+			agui.restore(thread.thread_id, run.run_id, scope => thread.scope)::text,
+			agui.state(thread.thread_id, run.run_id, scope => thread.scope)::text,
+			agui.interrupts(thread.thread_id, run.run_id, scope => thread.scope)::text,
+			(select string_agg(message::text, E'\n') from agui.messages(thread.thread_id, run.run_id, scope => thread.scope) as message)
+		from agui.thread
+		join agui.run using (thread_key)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]string{}
+	var thread, run, restored, state, interrupts string
+	var messages *string
+	if _, err := pgx.ForEachRow(rows, []any{&thread, &run, &restored, &state, &interrupts, &messages}, func() error {
+		for reader, answer := range map[string]string{"restore": restored, "state": state, "interrupts": interrupts} {
+			read[fmt.Sprintf("%s of %s, %s", reader, thread, run)] = answer
+		}
+		if messages != nil {
+			read[fmt.Sprintf("messages of %s, %s", thread, run)] = *messages
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
