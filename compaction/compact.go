@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -104,13 +105,37 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 	if after == nil {
 		after = New()
 	}
-	c := &compactor{truth: after.Clone(), replica: after.Clone()}
+	c := compact(events, shape, after)
+	if !c.life.isNeeded {
+		return c.compacted
+	}
+	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
+	for range maxSteps {
+		if c.life.isNeeded {
+			if whole, ok := repaired(events, after, c.truth); ok {
+				c = compact(whole, shape, after)
+			}
+		}
+		if slices.EqualFunc(c.compacted, events, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			break
+		}
+		events = c.compacted
+		c = compact(events, shape, after)
+	}
+	return events
+}
+
+// maxSteps is how often events are repaired and compacted at most; the second time usually changes nothing.
+const maxSteps = 4
+
+func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
+	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after, true)}
 	c.begin(nil)
 	for _, event := range events {
 		c.add(event)
 	}
 	c.finish(shape)
-	return c.compacted
+	return c
 }
 
 // A compactor takes events one after another and compacts run by run.
@@ -122,6 +147,7 @@ type compactor struct {
 	truth     *Fold // of the events as they came
 	replica   *Fold // of the compacted ones
 	compacted []json.RawMessage
+	life      *repair // whether the events need one
 
 	run          *run
 	truthStart   *Fold // at the beginning of the run, its RUN_STARTED included
@@ -189,6 +215,7 @@ func (c *compactor) add(text json.RawMessage) {
 	if !e.scanWhole(text) {
 		e.clear()
 	}
+	c.life.add(text, e)
 	rule, ok := ruleOf(e)
 	if ok && string(e.decoded(fieldType)) == "RUN_STARTED" {
 		c.finish(StreamShape)
@@ -249,6 +276,13 @@ func sameRepeats(a, b []*Message) bool {
 		}
 	}
 	return true
+}
+
+// means reports whether two folds mean the same.
+func (f *Fold) means(other *Fold) bool {
+	return slices.EqualFunc(f.messages, other.messages, func(a, b *Message) bool { return a == b || a.says(b) }) &&
+		sameRepeats(f.messages, other.messages) && sameLanes(f, other) &&
+		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
 }
 
 func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }

@@ -1,0 +1,609 @@
+package compaction
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// This file repairs the life of runs: it inserts the events without which the client's verifier refuses a stream whose runs go on
+// behind their end, end in the middle of something, start twice or begin with another event than RUN_STARTED. What the reducer
+// makes of the stream stays the same. agui_internal.repaired_events gives the same bytes.
+//
+// A stream is cut into stretches. Each begins with RUN_STARTED and ends with RUN_FINISHED, RUN_ERROR, or both in this order.
+//
+//   - An event for which no run is in progress begins a stretch: a bare RUN_STARTED (threadId, runId) comes before it. At the
+//     beginning of the events this is so only where the first of RUN_STARTED, RUN_FINISHED and RUN_ERROR among them is a
+//     RUN_STARTED; otherwise the events go on with a run.
+//   - A stretch without an end gets one where the next begins. If the repair has begun it behind an end, also at the end of the
+//     events, unless a stream of chunks is open there. It is a copy of the end that the stretch stands behind, if any, else a
+//     RUN_FINISHED that keeps the interrupts as they are.
+//   - What is open at a RUN_FINISHED is closed before it, the youngest first, and suspended from there on; so is what is open at
+//     a RUN_ERROR.
+//   - If an event goes on with something suspended, its start comes right behind the beginning of the stretch, where no stream
+//     of chunks is open. Whether the message or call is there decides: a start would make one that a MESSAGES_SNAPSHOT has
+//     dropped. If it is there only later in the stretch, the start comes behind the event that made it. If it is not there at
+//     all, the event goes, for it has no effect.
+//
+// A start says whose the message or call is: as the next event about it that names a subagent does, otherwise as the last start or
+// MESSAGES_SNAPSHOT did. It has no metadata and no parent, which mean something for a new message or call only.
+
+// A partKind is something that events of a run open and close.
+type partKind uint8
+
+const (
+	textPart partKind = iota
+	toolPart
+	reasoningPart
+	spanPart
+	thinkingPart
+	thinkingSpanPart
+	stepPart
+	subagentPart
+)
+
+var partKinds = [...]struct{ opens, continues, closes, idName string }{
+	textPart:         {"TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId"},
+	toolPart:         {"TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId"},
+	reasoningPart:    {"REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "messageId"},
+	spanPart:         {"REASONING_START", "", "REASONING_END", "messageId"},
+	thinkingPart:     {"THINKING_TEXT_MESSAGE_START", "THINKING_TEXT_MESSAGE_CONTENT", "THINKING_TEXT_MESSAGE_END", ""},
+	thinkingSpanPart: {"THINKING_START", "", "THINKING_END", ""},
+	stepPart:         {"STEP_STARTED", "", "STEP_FINISHED", "stepName"},
+	subagentPart:     {"SUBAGENT_STARTED", "", "SUBAGENT_FINISHED", "subagentRunId"},
+}
+
+// A partEvent is what an event is to a part: startPart, piecePart or endPart.
+type partEvent struct {
+	kind partKind
+	role part
+}
+
+var partEvents = func() map[string]partEvent {
+	events := map[string]partEvent{"SUBAGENT_ERROR": {subagentPart, endPart}}
+	for i, kind := range partKinds {
+		events[kind.opens] = partEvent{partKind(i), startPart}
+		events[kind.closes] = partEvent{partKind(i), endPart}
+		if kind.continues != "" {
+			events[kind.continues] = partEvent{partKind(i), piecePart}
+		}
+	}
+	return events
+}()
+
+// A partKey names a part. A step is known by its name and the agent that takes it.
+type partKey struct {
+	kind      partKind
+	id, owner string
+}
+
+// An openedPart is a part that is open or suspended.
+type openedPart struct {
+	kind partKind
+	// As the start said, in JSON; nil where it did not.
+	id, role, name, owner []byte
+	openIn                int        // the stretch in which it is open; 0: it is suspended
+	reopening             *insertion // its start, as long as no event has named a subagent since
+	subject               *subject   // nil for what is neither a message nor a call
+}
+
+// A subject is a message or a call, which a MESSAGES_SNAPSHOT may drop.
+type subject struct {
+	isReasoning bool
+	name, owner []byte
+	position    int // of the event that made it, or of the last MESSAGES_SNAPSHOT that named it
+	snapshots   int // how many there had been
+}
+
+type subjectKey struct {
+	isCall bool
+	id     string
+}
+
+// An insertion is an event that the stream lacks.
+type insertion struct {
+	position int // of the event before or behind which it comes
+	slot     slot
+	text     json.RawMessage
+	part     *openedPart // set for a start
+	owner    []byte      // of the start
+}
+
+// A slot is a place at an event.
+type slot int8
+
+const (
+	closingSlot slot = iota
+	endingSlot
+	beginningSlot
+	behindBeginningSlot
+	eventSlot
+	behindSlot
+)
+
+// A phase is how far a run is.
+type phase int8
+
+const (
+	beforePhase phase = iota
+	runningPhase
+	finishedPhase
+	failedPhase
+)
+
+// A repair takes the events of a stream one after another.
+type repair struct {
+	// onlyLooks says that nothing is inserted: isNeeded becomes true where something would be.
+	onlyLooks bool
+	isNeeded  bool
+
+	position  int // of the event at hand
+	inserted  []*insertion
+	leftOut   map[int]bool
+	phase     phase
+	stretch   int             // counts from 1
+	begin     int             // the position of the stretch's first event
+	beginSlot slot            // where starts come at that event
+	behind    json.RawMessage // the end that the repair has begun the stretch behind; nil if it has not
+	last      json.RawMessage // the event before
+
+	threadID, runID []byte // of the run at hand
+	interrupts      []byte
+
+	parts     map[partKey]*openedPart
+	opened    []*openedPart // in the stretch; some are closed since
+	suspended bool          // there are parts from an earlier stretch
+	subagents map[string]*openedPart
+	seenIn    map[string]int // the stretch in which a subagent has last been started
+
+	subjects                      map[subjectKey]*subject
+	snapshots, reasoningSnapshots int // how many MESSAGES_SNAPSHOT events there were, and the last of them with reasoning
+	// The same at the beginning of the stretch.
+	snapshotsBefore, reasoningSnapshotsBefore int
+}
+
+func newRepair(after *Fold, onlyLooks bool) *repair {
+	return &repair{
+		onlyLooks: onlyLooks, stretch: 1, beginSlot: behindBeginningSlot, interrupts: after.interrupts,
+		leftOut: map[int]bool{}, parts: map[partKey]*openedPart{}, subagents: map[string]*openedPart{}, seenIn: map[string]int{},
+		subjects: map[subjectKey]*subject{},
+	}
+}
+
+// add takes the next event, which e holds.
+func (r *repair) add(text json.RawMessage, e *event) {
+	if r.onlyLooks && r.isNeeded {
+		return
+	}
+	eventType := ""
+	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
+		eventType = string(e.decoded(fieldType))
+	}
+	r.live(eventType, text, e)
+	if !r.onlyLooks {
+		r.noteSubjects(eventType, e)
+	}
+	if p, ok := partEvents[eventType]; ok {
+		r.addToPart(p, text, e)
+	}
+	r.last = text
+	r.position++
+}
+
+// live follows the life of runs.
+func (r *repair) live(eventType string, text json.RawMessage, e *event) {
+	switch {
+	case eventType == "RUN_STARTED":
+		if r.position > 0 && (r.phase == runningPhase || r.phase == beforePhase) {
+			if r.phase == beforePhase {
+				r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
+				r.beginRun(0)
+			}
+			r.finishStretch()
+		}
+		r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
+		r.nextStretch(nil)
+		r.beginSlot = behindSlot
+	case r.phase == failedPhase, r.phase == finishedPhase && eventType != "RUN_ERROR":
+		if r.threadID == nil && r.runID == nil {
+			break // nobody knows which run goes on
+		}
+		r.nextStretch(r.last)
+		r.beginRun(r.position)
+	}
+	switch eventType {
+	case "RUN_FINISHED":
+		r.closeParts(r.position)
+		if r.threadID == nil && r.runID == nil {
+			r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
+		}
+		if readOutcome(e) {
+			r.interrupts, _ = interruptsOf(e)
+		}
+		r.phase = finishedPhase
+	case "RUN_ERROR":
+		r.phase = failedPhase
+	}
+}
+
+// memberString returns a member that is a string, as JSON; nil if it is not.
+func memberString(object []byte, name string) []byte {
+	if value := memberOf(object, name); value != nil && kindOf(value) == isString {
+		return value
+	}
+	return nil
+}
+
+func (r *repair) insert(i insertion) *insertion {
+	r.isNeeded = true
+	r.inserted = append(r.inserted, &i)
+	return &i
+}
+
+func (r *repair) nextStretch(behind json.RawMessage) {
+	if r.position > 0 {
+		r.stretch++
+	}
+	r.phase, r.begin, r.beginSlot, r.behind = runningPhase, r.position, behindBeginningSlot, behind
+	r.opened = r.opened[:0]
+	r.suspended = len(r.parts) > 0
+	r.snapshotsBefore, r.reasoningSnapshotsBefore = r.snapshots, r.reasoningSnapshots
+}
+
+// beginRun begins a run in front of an event.
+func (r *repair) beginRun(position int) {
+	r.insert(insertion{position: position, slot: beginningSlot, text: newEvent("RUN_STARTED", eventField{"threadId", r.threadID}, eventField{"runId", r.runID})})
+}
+
+// finishStretch ends a stretch that has no end of its own, in front of the event at hand.
+func (r *repair) finishStretch() {
+	end := r.behind
+	if end == nil {
+		var outcome []byte
+		if len(r.interrupts) > 0 && string(r.interrupts) != "[]" {
+			outcome = slices.Concat([]byte(`{"type":"interrupt","interrupts":`), r.interrupts, []byte("}"))
+		}
+		end = newEvent("RUN_FINISHED", eventField{"threadId", r.threadID}, eventField{"runId", r.runID}, eventField{"outcome", outcome})
+	}
+	if r.behind == nil || EventType(end) == "RUN_FINISHED" {
+		r.closeParts(r.position)
+	}
+	r.insert(insertion{position: r.position, slot: endingSlot, text: end})
+}
+
+// closeParts closes what is open in the stretch, in front of an event.
+func (r *repair) closeParts(position int) {
+	for _, p := range slices.Backward(r.opened) {
+		if p.openIn == r.stretch {
+			p.openIn = 0
+			r.insert(insertion{position: position, slot: closingSlot, text: p.closing()})
+		}
+	}
+	r.opened = r.opened[:0]
+}
+
+func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
+	if pe.role == piecePart && !r.suspended && r.onlyLooks {
+		return
+	}
+	kind := &partKinds[pe.kind]
+	var id []byte
+	switch {
+	case kind.idName == "messageId":
+		id = e.values[fieldMessageID]
+	case pe.kind == toolPart:
+		id = e.values[fieldToolCallID]
+	case pe.kind == subagentPart:
+		id = e.values[fieldSubagentRunID]
+	case pe.kind == stepPart:
+		id = memberOf(text, "stepName")
+	}
+	if kind.idName != "" && (id == nil || kindOf(id) != isString) {
+		return
+	}
+	owner := e.values[fieldSubagentRunID]
+	if owner != nil && kindOf(owner) != isString {
+		owner = nil
+	}
+	key := partKey{kind: pe.kind}
+	key.id, _ = stringValue(raw(id))
+	if pe.kind == stepPart && owner != nil {
+		key.owner = string(decodeString([]byte("+"), owner[1:len(owner)-1]))
+	}
+
+	if pe.role == startPart {
+		if pe.kind == subagentPart {
+			r.needSubagent(text)
+		}
+		p := &openedPart{kind: pe.kind, id: id, owner: owner, openIn: r.stretch}
+		switch pe.kind {
+		case textPart:
+			p.role, p.name = stringField(e, fieldRole), stringField(e, fieldName)
+		case subagentPart:
+			p.name = stringField(e, fieldName)
+			r.subagents[key.id], r.seenIn[key.id] = p, r.stretch
+		}
+		switch pe.kind {
+		case textPart, reasoningPart:
+			p.subject = r.subjects[subjectKey{false, key.id}]
+		case toolPart:
+			p.subject = r.subjects[subjectKey{true, key.id}]
+		}
+		if old := r.parts[key]; old != nil {
+			old.openIn = 0
+		}
+		r.parts[key] = p
+		r.opened = append(r.opened, p)
+		return
+	}
+
+	p := r.parts[key]
+	if p == nil {
+		return
+	}
+	if p.openIn != r.stretch && !r.reopen(p, key.id) {
+		r.leftOut[r.position] = true
+		r.isNeeded = true
+	}
+	if p.reopening != nil && owner != nil {
+		p.reopening.owner, p.reopening = owner, nil
+	}
+	if pe.role == endPart {
+		p.openIn = 0
+		delete(r.parts, key)
+	}
+}
+
+func stringField(e *event, name field) []byte {
+	if value := e.values[name]; value != nil && kindOf(value) == isString {
+		return value
+	}
+	return nil
+}
+
+// needSubagent opens the parent of a subagent that starts: the stretch must have started it, too.
+func (r *repair) needSubagent(text json.RawMessage) {
+	id, ok := stringValue(raw(memberString(text, "parentSubagentRunId")))
+	if !ok {
+		return
+	}
+	if parent := r.subagents[id]; parent != nil && r.seenIn[id] != r.stretch {
+		r.reopen(parent, id)
+		r.parts[partKey{kind: subagentPart, id: id}] = parent
+	}
+}
+
+// reopen starts a suspended part in the stretch at hand, and reports whether it can.
+func (r *repair) reopen(p *openedPart, id string) bool {
+	i := insertion{position: r.begin, slot: r.beginSlot, part: p, owner: p.owner}
+	if s := p.subject; s != nil && !r.onlyLooks {
+		i.owner = s.owner
+		if s.position > r.begin || s.position == r.begin && r.beginSlot == behindBeginningSlot {
+			if !s.isThere(r.snapshots, r.reasoningSnapshots) {
+				return false
+			}
+			i.position, i.slot = s.position, behindSlot
+		} else if !s.isThere(r.snapshotsBefore, r.reasoningSnapshotsBefore) {
+			return false
+		}
+	}
+	if p.kind == subagentPart {
+		r.seenIn[id] = r.stretch
+	}
+	p.openIn = r.stretch
+	p.reopening = r.insert(i)
+	r.opened = append(r.opened, p)
+	return true
+}
+
+// --- messages and calls ---
+
+// isThere reports whether the message or call is there after a number of snapshots; reasoning goes only with one that has some.
+func (s *subject) isThere(snapshots, reasoningSnapshots int) bool {
+	if s.isReasoning {
+		return s.snapshots >= reasoningSnapshots
+	}
+	return s.snapshots >= snapshots
+}
+
+// noteSubjects follows which messages and calls are there.
+func (r *repair) noteSubjects(eventType string, e *event) {
+	owner := stringField(e, fieldSubagentRunID)
+	switch eventType {
+	case "TEXT_MESSAGE_START", "REASONING_MESSAGE_START":
+		r.started(r.made(false, e.values[fieldMessageID], eventType == "REASONING_MESSAGE_START", nil, nil), nil, owner)
+	case "TOOL_CALL_START":
+		parent := stringField(e, fieldParentMessageID)
+		if len(parent) <= len(`""`) {
+			parent = e.values[fieldToolCallID]
+		}
+		r.made(false, parent, false, nil, owner)
+		r.started(r.made(true, e.values[fieldToolCallID], false, nil, nil), stringField(e, fieldToolCallName), owner)
+	case "TOOL_CALL_RESULT":
+		r.made(false, e.values[fieldMessageID], false, nil, owner)
+	case "RUN_STARTED":
+		if input := e.values[fieldInput]; input != nil && kindOf(input) == isObject {
+			r.noteList(memberOf(input, "messages"), (*repair).made)
+		}
+	case "MESSAGES_SNAPSHOT":
+		list := e.values[fieldMessages]
+		if list == nil || list[0] != '[' || e.values[fieldMetadata] != nil && kindOf(e.values[fieldMetadata]) != isObject {
+			return
+		}
+		r.snapshots++
+		for m := range elements(list) {
+			if kindOf(m) == isObject {
+				if role, _ := stringText(raw(memberOf(m, "role"))); sameKey(role, roleReasoning) {
+					r.reasoningSnapshots = r.snapshots
+				}
+			}
+		}
+		r.noteList(list, (*repair).named)
+	}
+}
+
+// noteList notes the messages of a list and their calls, the first of an id.
+func (r *repair) noteList(list []byte, note func(r *repair, isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject) {
+	if list == nil || list[0] != '[' {
+		return
+	}
+	seen := map[subjectKey]bool{}
+	noteOnce := func(isCall bool, id []byte, isReasoning bool, name, owner []byte) {
+		key := subjectKey{isCall: isCall}
+		key.id, _ = stringValue(raw(id))
+		if !seen[key] {
+			seen[key] = true
+			note(r, isCall, id, isReasoning, name, owner)
+		}
+	}
+	for m := range elements(list) {
+		if kindOf(m) != isObject {
+			continue
+		}
+		owner := memberString(m, "subagentRunId")
+		role, _ := stringText(raw(memberOf(m, "role")))
+		if id := memberString(m, "id"); id != nil {
+			noteOnce(false, id, sameKey(role, roleReasoning), nil, owner)
+		}
+		calls := memberOf(m, "toolCalls")
+		if calls == nil || calls[0] != '[' {
+			continue
+		}
+		for call := range elements(calls) {
+			if kindOf(call) != isObject {
+				continue
+			}
+			var name []byte
+			if function := memberOf(call, "function"); function != nil && kindOf(function) == isObject {
+				name = memberString(function, "name")
+			}
+			if id := memberString(call, "id"); id != nil {
+				noteOnce(true, id, false, name, owner)
+			}
+		}
+	}
+}
+
+// made notes a message or call that comes about if it is not there, and returns it.
+func (r *repair) made(isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject {
+	s := r.subjectOf(isCall, id)
+	if s != nil && !s.isThere(r.snapshots, r.reasoningSnapshots) {
+		*s = subject{isReasoning, name, owner, r.position, r.snapshots}
+	}
+	return s
+}
+
+// named notes a message or call that a MESSAGES_SNAPSHOT has.
+func (r *repair) named(isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject {
+	s := r.subjectOf(isCall, id)
+	*s = subject{isReasoning, name, owner, r.position, r.snapshots}
+	return s
+}
+
+// subjectOf returns the message or call of an id, nil if the id is no string.
+func (r *repair) subjectOf(isCall bool, id []byte) *subject {
+	decoded, ok := stringValue(raw(id))
+	if !ok {
+		return nil
+	}
+	key := subjectKey{isCall, decoded}
+	s := r.subjects[key]
+	if s == nil {
+		s = &subject{snapshots: -1, isReasoning: false}
+		r.subjects[key] = s
+	}
+	return s
+}
+
+// started notes what a start says of a message or call.
+func (r *repair) started(s *subject, name, owner []byte) {
+	if s == nil {
+		return
+	}
+	if name != nil {
+		s.name = name
+	}
+	if owner != nil {
+		s.owner = owner
+	}
+}
+
+// --- events ---
+
+func (p *openedPart) closing() json.RawMessage {
+	kind := &partKinds[p.kind]
+	if p.kind == stepPart {
+		return newEvent(kind.closes, eventField{kind.idName, p.id}, eventField{"subagentRunId", p.owner})
+	}
+	return newEvent(kind.closes, eventField{kind.idName, p.id})
+}
+
+// start writes the start of a suspended part.
+func (i *insertion) start() json.RawMessage {
+	p, kind := i.part, &partKinds[i.part.kind]
+	id, subagent := eventField{kind.idName, p.id}, eventField{"subagentRunId", i.owner}
+	switch p.kind {
+	case textPart:
+		return newEvent(kind.opens, id, eventField{"role", p.role}, eventField{"name", p.name}, subagent)
+	case reasoningPart:
+		return newEvent(kind.opens, id, eventField{"role", []byte(`"reasoning"`)}, subagent)
+	case toolPart:
+		name := p.subject.name
+		if name == nil {
+			name = []byte(`""`)
+		}
+		return newEvent(kind.opens, id, eventField{"toolCallName", name}, subagent)
+	case subagentPart:
+		return newEvent(kind.opens, id, eventField{"name", p.name})
+	default:
+		return newEvent(kind.opens, id, subagent)
+	}
+}
+
+// repaired returns the events with what they lack, and reports whether they mean the same: what is meant, behind a lineage.
+func repaired(events []json.RawMessage, after, meant *Fold) ([]json.RawMessage, bool) {
+	r := newRepair(after, false)
+	var e event
+	for _, text := range events {
+		if !e.scanWhole(text) {
+			e.clear()
+		}
+		r.add(text, &e)
+	}
+	whole := r.finish(events, len(meant.lanes) > 0)
+	f := after.Clone()
+	f.applyAll(whole)
+	return whole, f.means(meant)
+}
+
+// finish puts the events together; hasOpenChunks says whether a stream of chunks is open behind them.
+func (r *repair) finish(events []json.RawMessage, hasOpenChunks bool) []json.RawMessage {
+	if r.phase == runningPhase && r.behind != nil && !hasOpenChunks {
+		r.finishStretch()
+	}
+	slices.SortStableFunc(r.inserted, func(a, b *insertion) int {
+		if a.position != b.position {
+			return a.position - b.position
+		}
+		return int(a.slot - b.slot)
+	})
+	repaired := make([]json.RawMessage, 0, len(events)+len(r.inserted))
+	insert := func(position int, last slot) {
+		for len(r.inserted) > 0 && r.inserted[0].position == position && r.inserted[0].slot <= last {
+			i := r.inserted[0]
+			if i.part != nil {
+				i.text = i.start()
+			}
+			repaired = append(repaired, i.text)
+			r.inserted = r.inserted[1:]
+		}
+	}
+	for position, event := range events {
+		insert(position, eventSlot)
+		if !r.leftOut[position] {
+			repaired = append(repaired, event)
+		}
+		insert(position, behindSlot)
+	}
+	insert(len(events), behindSlot)
+	return repaired
+}
