@@ -112,9 +112,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
 	for range maxSteps {
 		if c.life.isNeeded {
-			if whole, ok := repaired(events, after, c.truth); ok {
-				c = compact(whole, shape, after)
-			}
+			c = compact(repaired(events, after, c.truth), shape, after)
 		}
 		if slices.EqualFunc(c.compacted, events, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			break

@@ -105,7 +105,8 @@ type insertion struct {
 	slot     slot
 	text     json.RawMessage
 	part     *openedPart // set for a start
-	owner    []byte      // of the start
+	// What the start says of the message or call.
+	name, owner []byte
 }
 
 // A slot is a place at an event.
@@ -343,6 +344,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	if p.openIn != r.stretch && !r.reopen(p, key.id) {
 		r.leftOut[r.position] = true
 		r.isNeeded = true
+		return
 	}
 	if p.reopening != nil && owner != nil {
 		p.reopening.owner, p.reopening = owner, nil
@@ -374,9 +376,12 @@ func (r *repair) needSubagent(text json.RawMessage) {
 
 // reopen starts a suspended part in the stretch at hand, and reports whether it can.
 func (r *repair) reopen(p *openedPart, id string) bool {
-	i := insertion{position: r.begin, slot: r.beginSlot, part: p, owner: p.owner}
+	i := insertion{position: r.begin, slot: r.beginSlot, part: p, name: p.name, owner: p.owner}
 	if s := p.subject; s != nil && !r.onlyLooks {
 		i.owner = s.owner
+		if p.kind == toolPart {
+			i.name = s.name
+		}
 		if s.position > r.begin || s.position == r.begin && r.beginSlot == behindBeginningSlot {
 			if !s.isThere(r.snapshots, r.reasoningSnapshots) {
 				return false
@@ -543,24 +548,38 @@ func (i *insertion) start() json.RawMessage {
 	id, subagent := eventField{kind.idName, p.id}, eventField{"subagentRunId", i.owner}
 	switch p.kind {
 	case textPart:
-		return newEvent(kind.opens, id, eventField{"role", p.role}, eventField{"name", p.name}, subagent)
+		return newEvent(kind.opens, id, eventField{"role", p.role}, eventField{"name", i.name}, subagent)
 	case reasoningPart:
 		return newEvent(kind.opens, id, eventField{"role", []byte(`"reasoning"`)}, subagent)
 	case toolPart:
-		name := p.subject.name
-		if name == nil {
-			name = []byte(`""`)
+		if i.name == nil {
+			i.name = []byte(`""`)
 		}
-		return newEvent(kind.opens, id, eventField{"toolCallName", name}, subagent)
+		return newEvent(kind.opens, id, eventField{"toolCallName", i.name}, subagent)
 	case subagentPart:
-		return newEvent(kind.opens, id, eventField{"name", p.name})
+		return newEvent(kind.opens, id, eventField{"name", i.name})
 	default:
 		return newEvent(kind.opens, id, subagent)
 	}
 }
 
-// repaired returns the events with what they lack, and reports whether they mean the same: what is meant, behind a lineage.
-func repaired(events []json.RawMessage, after, meant *Fold) ([]json.RawMessage, bool) {
+// RepairEvents returns the events with what they lack of the life of runs: the client's verifier accepts them, unless something
+// else is wrong with them, and they mean the same. Events that keep the rules come back as they are, and so do events of which a
+// repair would change the meaning. after is what the lineage before the events means, nil for nothing.
+//
+// An agent breaks the rules that goes on behind RUN_FINISHED or RUN_ERROR, ends a run in the middle of a message, starts one
+// twice, or begins one with another event than RUN_STARTED. [CompactEvents] repairs events by itself.
+func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
+	if after == nil {
+		after = New()
+	}
+	meant := after.Clone()
+	meant.applyAll(events)
+	return repaired(events, after, meant)
+}
+
+// repaired is RepairEvents; meant is what the events mean.
+func repaired(events []json.RawMessage, after, meant *Fold) []json.RawMessage {
 	r := newRepair(after, false)
 	var e event
 	for _, text := range events {
@@ -569,10 +588,15 @@ func repaired(events []json.RawMessage, after, meant *Fold) ([]json.RawMessage, 
 		}
 		r.add(text, &e)
 	}
+	if !r.isNeeded {
+		return events
+	}
 	whole := r.finish(events, len(meant.lanes) > 0)
 	f := after.Clone()
-	f.applyAll(whole)
-	return whole, f.means(meant)
+	if f.applyAll(whole); !f.means(meant) {
+		return events
+	}
+	return whole
 }
 
 // finish puts the events together; hasOpenChunks says whether a stream of chunks is open behind them.

@@ -110,6 +110,52 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 	}
 }
 
+// Repaired events are the same from SQL and from Go, mean what they meant, and lack nothing then.
+func TestRepairedEvents(t *testing.T) {
+	t.Parallel()
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			inSQL := func(stream []json.RawMessage) []json.RawMessage {
+				var texts []string
+				if err := pool.QueryRow(context.Background(), `
+					select array(
+						select element.event::text
+						from json_array_elements(agui_internal.repaired_events($1)) with ordinality as element (event, position)
+						order by element.position
+					)`, json.RawMessage(compactiontest.Batch(stream))).Scan(&texts); err != nil {
+					t.Fatalf("%v, for the stream\n%s", err, lines(stream))
+				}
+				return toMessages(texts)
+			}
+			problem := func(stream []json.RawMessage) string {
+				want := compaction.RepairEvents(stream, nil)
+				written := lines
+				if kind.options.Unicode {
+					// SQL writes an id in its usual spelling.
+					written = func(events []json.RawMessage) []byte { return []byte(canonical(compactiontest.Batch(events))) }
+				}
+				if got := inSQL(stream); !bytes.Equal(written(want), written(got)) {
+					return fmt.Sprintf("in Go\n%s\nin SQL\n%s", lines(want), lines(got))
+				} else if again := compaction.RepairEvents(want, nil); !bytes.Equal(lines(want), lines(again)) {
+					return fmt.Sprintf("repaired\n%s\nand again\n%s", lines(want), lines(again))
+				} else if difference := differences(foldInGo(t, want), foldInGo(t, stream)); difference != "" {
+					return "it means something else: " + difference
+				}
+				return ""
+			}
+			for n := range uint64(max(20, *streamCount/len(kindsOfStreams)/5)) {
+				stream := compactiontest.Stream((*firstSeed+n)<<8+uint64(i), kind.options)
+				if problem(stream) != "" {
+					shrunk := shrink(stream, func(stream []json.RawMessage) bool { return problem(stream) != "" })
+					t.Fatalf("seed %d, the stream, shrunk to %d events:\n%s\n%s", *firstSeed+n, len(shrunk), lines(shrunk), problem(shrunk))
+				}
+			}
+		})
+	}
+}
+
 // The generator keeps its word, or the tests of what compaction makes of valid streams would show nothing.
 func TestTheVerifierAcceptsGeneratedValidStreams(t *testing.T) {
 	t.Parallel()

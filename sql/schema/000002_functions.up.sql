@@ -3020,7 +3020,7 @@ begin
     end if;
 
     for step in 1 .. 4 loop
-        next_step := agui_internal.compact_step(compacted::json, shape);
+        next_step := agui_internal.compact_step(agui_internal.repaired_events(compacted::json), shape);
         if next_step = compacted then
             return compacted::json;
         end if;
@@ -8779,6 +8779,20 @@ comment on function agui_internal.json_pointer_get(jsonb, text[]) is
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;
 
+-- sql/internal/json/json_string_member.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.json_string_member(document json, name text)
+returns text
+language sql
+immutable
+parallel safe
+return case when json_typeof(document -> name) = 'string' then (document -> name)::text end;
+
+comment on function agui_internal.json_string_member(json, text) is
+    'A member of a JSON object (guarded) that is a string, as JSON; null for any other value.';
+
+revoke execute on function agui_internal.json_string_member(json, text) from public;
+
 -- sql/internal/json/json_string_text_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui_internal.json_string_text_escapes(token text)
@@ -11563,6 +11577,68 @@ comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint,
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
+-- sql/internal/streams/needs_repair.sql
+create or replace function agui_internal.needs_repair(events json)
+returns boolean
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    with element as materialized (
+        select
+            element.*,
+            coalesce(lag(element.type) over in_order, '') as before,
+            count(*) filter (where element.type = 'RUN_STARTED') over in_order as run
+        from rows from (
+            json_to_recordset(events) as (type text, "messageId" json, "toolCallId" json, "stepName" json, "subagentRunId" json)
+        ) with ordinality as element (type, message_id, tool_call_id, step_name, owner, position)
+        window in_order as (order by element.position)
+    )
+    select exists (
+        -- A beginning in a run, or anything else behind an end.
+        select from element
+        where element.type = 'RUN_STARTED' and element.position > 1 and element.before not in ('RUN_FINISHED', 'RUN_ERROR')
+        or element.type is distinct from 'RUN_STARTED' and element.before in ('RUN_FINISHED', 'RUN_ERROR')
+            and not (element.before = 'RUN_FINISHED' and element.type = 'RUN_ERROR')
+    )
+    or exists (
+        -- What a run leaves open that ends or that another one follows.
+        select from element
+        where element.type in (
+            'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END',
+            'REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'REASONING_START', 'REASONING_END',
+            'THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', 'THINKING_START', 'THINKING_END',
+            'STEP_STARTED', 'STEP_FINISHED', 'SUBAGENT_STARTED', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
+        )
+        group by
+            element.run,
+            regexp_replace(element.type, '_(START|END|STARTED|FINISHED|ERROR)$', ''),
+            agui_internal.json_string_token(case
+                when element.type like 'TOOL%' then element.tool_call_id
+                when element.type like 'STEP%' then element.step_name
+                when element.type like 'SUBAGENT%' then element.owner
+                when element.type not like 'THINKING%' then element.message_id
+            end::text),
+            case when element.type like 'STEP%' then agui_internal.json_string_token(element.owner::text) end
+        having max(element.position) filter (where element.type like '%\_START%') > coalesce(
+                max(element.position) filter (where element.type not like '%\_START%'), 0
+            )
+            and element.run <= (
+                select greatest(max(life.run) - 1, max(life.run) filter (where life.type = 'RUN_FINISHED'))
+                from element as life
+            )
+    )
+    -- A subagent whose parent belongs to another run.
+    or exists (select from element where element.type = 'SUBAGENT_STARTED' and element.run > 1)
+        and strpos(events::text, 'parentSubagentRunId') > 0
+$function$;
+
+comment on function agui_internal.needs_repair(json) is
+    'Whether agui_internal.repaired_events may change events (guarded JSON): quick, and wrong only on the safe side.';
+
+revoke execute on function agui_internal.needs_repair(json) from public;
+
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
     lost          text,
@@ -11674,6 +11750,498 @@ comment on function agui_internal.reopening_events(agui.run, bigint, agui_intern
     'The events that open again what a run has open at a seq, given what its lineage means there.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
+
+-- sql/internal/streams/repair_steps.sql
+create or replace function agui_internal.repair_steps(
+    in events json,
+    out "position" int,
+    out action text,
+    out type text,
+    out part int,
+    out subject int,
+    out kind int,
+    out opening text,
+    out closing text,
+    out name text,
+    out owner text,
+    out is_reasoning boolean,
+    out ids text,
+    out interrupts text
+)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    with kind (no, opens, continues, closes, also_closes, named_by) as (
+        values
+            (1, 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', null, 'messageId'),
+            (2, 'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', null, 'toolCallId'),
+            (3, 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CONTENT', 'REASONING_MESSAGE_END', null, 'messageId'),
+            (4, 'REASONING_START', null, 'REASONING_END', null, 'messageId'),
+            (5, 'THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_CONTENT', 'THINKING_TEXT_MESSAGE_END', null, null),
+            (6, 'THINKING_START', null, 'THINKING_END', null, null),
+            (7, 'STEP_STARTED', null, 'STEP_FINISHED', null, 'stepName'),
+            (8, 'SUBAGENT_STARTED', null, 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR', 'subagentRunId')
+    ),
+    element as materialized (
+        select
+            element.position::int as position,
+            coalesce(element.type, '') as type,
+            lag(element.type) over (order by element.position) in ('RUN_FINISHED', 'RUN_ERROR') as is_behind_end,
+            element.body,
+            -- What is no string counts as absent.
+            case when left(element.message_id::text, 1) = '"' then element.message_id::text end as message_id,
+            case when left(element.tool_call_id::text, 1) = '"' then element.tool_call_id::text end as tool_call_id,
+            case when left(element.owner::text, 1) = '"' then element.owner::text end as owner
+        from rows from (
+            json_to_recordset(events) as (type text, "messageId" json, "toolCallId" json, "subagentRunId" json),
+            json_array_elements(events)
+        ) with ordinality as element (type, message_id, tool_call_id, owner, body, position)
+    ),
+    part as (
+        select
+            element.*,
+            kind.*,
+            case element.type when kind.opens then 'start' when kind.continues then 'piece' else 'end' end as action,
+            case kind.named_by
+                when 'messageId' then element.message_id
+                when 'toolCallId' then element.tool_call_id
+                when 'stepName' then agui_internal.json_string_member(element.body, 'stepName')
+                when 'subagentRunId' then element.owner
+                else '""'
+            end as id
+        from element
+        join kind on element.type in (kind.opens, kind.continues, kind.closes, kind.also_closes)
+    ),
+    -- Lists of messages.
+    list as (
+        select
+            element.position,
+            case element.type when 'RUN_STARTED' then 'made' else 'named' end as action,
+            case element.type when 'RUN_STARTED' then element.body -> 'input' -> 'messages' else element.body -> 'messages' end as list
+        from element
+        where element.type = 'RUN_STARTED'
+        or element.type = 'MESSAGES_SNAPSHOT'
+            and json_typeof(element.body -> 'messages') = 'array'
+            and coalesce(json_typeof(element.body -> 'metadata'), 'null') in ('null', 'object')
+    ),
+    listed as (
+        select
+            list.position,
+            list.action,
+            message.value as message,
+            message.position as message_no,
+            message.value ->> 'role' = 'reasoning' as is_reasoning,
+            agui_internal.json_string_member(message.value, 'subagentRunId') as owner
+        from list
+        cross join lateral json_array_elements(case when json_typeof(list.list) = 'array' then list.list end)
+            with ordinality as message (value, position)
+        where json_typeof(message.value) = 'object'
+    ),
+    step as (
+        select
+            element.position,
+            0 as place,
+            null::bigint[] as item_no,
+            'life' as action,
+            element.type,
+            null::int as kind,
+            null as id,
+            null as taken_by,
+            null as subject_kind,
+            null as subject_id,
+            null as opening,
+            null as closing,
+            null as name,
+            null as owner,
+            null::boolean as is_reasoning,
+            case when element.type in ('RUN_STARTED', 'RUN_FINISHED') then concat(
+                ',"threadId":' || agui_internal.json_string_member(element.body, 'threadId'),
+                ',"runId":' || agui_internal.json_string_member(element.body, 'runId')
+            ) end as ids,
+            case
+                when element.type <> 'RUN_FINISHED' then null
+                when (element.body -> 'outcome' ->> 'type' = 'interrupt') is not true then ''
+                when json_typeof(element.body -> 'outcome' -> 'interrupts') = 'array' then (element.body -> 'outcome' -> 'interrupts')::text
+            end as interrupts
+        from element
+        where element.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or element.is_behind_end or element.position = 1
+        union all
+        select
+            list.position, 1, null, 'snapshot', null, null, null, null, null, null, null, null, null, null,
+            exists (select from listed where listed.position = list.position and listed.is_reasoning),
+            null, null
+        from list
+        where list.action = 'named'
+        union all
+        select
+            listed.position, 2, array[listed.message_no, 0], listed.action, null, null, null, null,
+            'message', agui_internal.json_string_member(listed.message, 'id'), null, null, null, listed.owner, listed.is_reasoning, null, null
+        from listed
+        union all
+        select
+            listed.position, 2, array[listed.message_no, call.position], listed.action, null, null, null, null,
+            'call', agui_internal.json_string_member(call.value, 'id'), null, null,
+            agui_internal.json_string_member(call.value -> 'function', 'name'), listed.owner, false, null, null
+        from listed
+        cross join lateral (select listed.message -> 'toolCalls' as list) as calls
+        cross join lateral json_array_elements(case when json_typeof(calls.list) = 'array' then calls.list end)
+            with ordinality as call (value, position)
+        where json_typeof(call.value) = 'object'
+        union all
+        select
+            element.position, 2, null, 'made', null, null, null, null, 'message',
+            case element.type
+                when 'TOOL_CALL_RESULT' then element.message_id
+                else coalesce(nullif(agui_internal.json_string_member(element.body, 'parentMessageId'), '""'), element.tool_call_id)
+            end,
+            null, null, null, element.owner, false, null, null
+        from element
+        where element.type in ('TOOL_CALL_RESULT', 'TOOL_CALL_START')
+        union all
+        select
+            part.position, 3, null, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
+            null, null, null, null, null, null, null, null, null
+        from part
+        where part.type = 'SUBAGENT_STARTED' and part.id is not null
+        union all
+        select
+            part.position,
+            4,
+            null,
+            part.action,
+            null,
+            part.no,
+            part.id,
+            case when part.no = 7 then part.owner end,
+            case when part.no in (1, 3) then 'message' when part.no = 2 then 'call' end,
+            case when part.no in (1, 2, 3) then part.id end,
+            case when part.action = 'start' then concat(
+                '{"type":"', part.opens, '"',
+                case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
+                case part.no
+                    when 1 then ',"role":' || agui_internal.json_string_member(part.body, 'role')
+                    when 3 then ',"role":"reasoning"'
+                end,
+                case when part.no in (1, 8) then ',"name":' || agui_internal.json_string_member(part.body, 'name') end
+            ) end,
+            case when part.action = 'start' then concat(
+                '{"type":"', part.closes, '"',
+                case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
+                case when part.no = 7 then ',"subagentRunId":' || part.owner end
+            ) end,
+            case when part.action = 'start' and part.no = 2 then agui_internal.json_string_member(part.body, 'toolCallName') end,
+            part.owner,
+            part.no = 3,
+            null,
+            null
+        from part
+    )
+    select
+        step.position,
+        step.action,
+        step.type,
+        case when step.kind is not null then
+            dense_rank() over (
+                partition by step.kind is not null
+                order by step.kind, agui_internal.json_string_token(step.id) collate "C", agui_internal.json_string_token(step.taken_by) collate "C"
+            )::int
+        end,
+        case when step.subject_kind is not null then
+            dense_rank() over (
+                partition by step.subject_kind is not null
+                order by step.subject_kind, agui_internal.json_string_token(step.subject_id) collate "C"
+            )::int
+        end,
+        step.kind,
+        step.opening,
+        step.closing,
+        step.name,
+        step.owner,
+        step.is_reasoning,
+        step.ids,
+        step.interrupts
+    from step
+    where (step.kind is null or step.id is not null) and (step.subject_kind is null or step.subject_id is not null)
+    order by step.position, step.place, step.item_no
+$function$;
+
+comment on function agui_internal.repair_steps(json) is
+    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what MESSAGES_SNAPSHOT '
+    'and other events say of messages and calls (snapshot, named, made), and what is opened and closed (start, piece, end; need: a '
+    'subagent that another one names as its parent). part and subject number what that is about.';
+
+revoke execute on function agui_internal.repair_steps(json) from public;
+
+-- sql/internal/streams/repaired_events.sql
+-- compaction/repair.go says by which rules, and does the same. What the rules do not see (lists of messages and chunks have their
+-- own) the fold decides: where the events with what they lack do not mean what they mean without, they stay as they are.
+create or replace function agui_internal.repaired_events(events json)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    guarded constant json := agui_internal.json_guarded(events);
+    step    record;
+
+    -- The life of the run at hand.
+    phase       text := 'before';  -- running, finished, failed
+    ids         text := '';        -- the members that name the run
+    interrupts  text := '';
+    stretch     int := 1;
+    begins_at   int := 1;
+    is_begun    boolean := true;   -- by the repair, or before the events
+    behind      int;               -- the end that the repair has begun the stretch behind
+    behind_type text;
+    last_type   text;
+
+    -- What events open, by its number.
+    is_known boolean[] := '{}';  -- open or suspended
+    open_in  int[] := '{}';      -- the stretch in which it is open
+    seen_in  int[] := '{}';      -- and the last one in which it was started
+    openings text[] := '{}';     -- its start, but for what comes at the end
+    closings text[] := '{}';
+    owners   text[] := '{}';
+    untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
+    opened   int[] := '{}';      -- in the stretch, the oldest first
+
+    -- Messages and calls, by their number.
+    made_at      int[] := '{}';  -- the event that made it, or the last MESSAGES_SNAPSHOT that named it
+    made_after   int[] := '{}';  -- how many snapshots there had been
+    is_reasoning boolean[] := '{}';
+    names        text[] := '{}';
+    tags         text[] := '{}';
+    listed_at    int[] := '{}';  -- the last list that it was in
+    snapshots      int := 0;
+    with_reasoning int := 0;     -- the last of them that has reasoning
+    snapshots_before      int := 0;
+    with_reasoning_before int := 0;
+
+    inserted agui_internal.insertion[] := '{}';
+    left_out int[] := '{}';
+
+    place    int;
+    slot     int;
+    owner    text;
+    is_there boolean;
+    ends_at  int;
+    original text;
+    repaired text;
+    meant    agui_internal.fold;
+begin
+    -- Most streams keep the rules.
+    if not agui_internal.needs_repair(guarded) then
+        return events;
+    end if;
+
+    for step in
+        select * from agui_internal.repair_steps(guarded)
+        union all
+        -- The end of the events.
+        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null, null
+    loop
+        if step.action = 'life' then
+            ends_at := null;
+            if step.type is null then
+                exit when inserted = '{}' and left_out = '{}';
+                select string_agg(element.value::text, ',' order by element.position) into original
+                from json_array_elements(events) with ordinality as element (value, position);
+                meant := agui_internal.fold_given(null, original);
+                if phase = 'running' and behind is not null and meant.lanes is null then
+                    ends_at := step.position;
+                end if;
+            elsif step.type = 'RUN_STARTED' and step.position > 1 and phase in ('before', 'running') then
+                if phase = 'before' then
+                    ids := step.ids;
+                    inserted := array_append(inserted, row(1, 2, '{"type":"RUN_STARTED"' || ids, null, null)::agui_internal.insertion);
+                end if;
+                ends_at := step.position;
+            end if;
+
+            -- Closes what is open, and ends a stretch that has no end.
+            if step.type = 'RUN_FINISHED' and (phase in ('before', 'running') or ids = '')
+                or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
+            then
+                for place in reverse cardinality(opened) .. 1 loop
+                    if open_in[opened[place]] = stretch then
+                        open_in[opened[place]] := 0;
+                        inserted := array_append(inserted, row(step.position, 0, closings[opened[place]], null, null)::agui_internal.insertion);
+                    end if;
+                end loop;
+                opened := '{}';
+            end if;
+            if ends_at is not null then
+                inserted := array_append(inserted, row(ends_at, 1, case when behind is null then
+                    '{"type":"RUN_FINISHED"' || ids
+                    || case when interrupts in ('', '[]') then '' else ',"outcome":{"type":"interrupt","interrupts":' || interrupts || '}' end
+                end, null, behind)::agui_internal.insertion);
+            end if;
+
+            -- Begins one.
+            if step.type = 'RUN_STARTED'
+                or ids <> '' and (phase = 'failed' or phase = 'finished' and step.type <> 'RUN_ERROR') and step.type is not null
+            then
+                is_begun := step.type <> 'RUN_STARTED';
+                if is_begun then
+                    behind := step.position - 1;
+                    behind_type := last_type;
+                    inserted := array_append(inserted, row(step.position, 2, '{"type":"RUN_STARTED"' || ids, null, null)::agui_internal.insertion);
+                else
+                    behind := null;
+                    behind_type := null;
+                    ids := step.ids;
+                end if;
+                phase := 'running';
+                if step.position > 1 then
+                    stretch := stretch + 1;
+                end if;
+                begins_at := step.position;
+                opened := '{}';
+                snapshots_before := snapshots;
+                with_reasoning_before := with_reasoning;
+            end if;
+
+            if step.type = 'RUN_FINISHED' then
+                if ids = '' then
+                    ids := step.ids;
+                end if;
+                interrupts := coalesce(step.interrupts, interrupts);
+                phase := 'finished';
+            elsif step.type = 'RUN_ERROR' then
+                phase := 'failed';
+            end if;
+            last_type := step.type;
+
+        elsif step.action = 'snapshot' then
+            snapshots := snapshots + 1;
+            if step.is_reasoning then
+                with_reasoning := snapshots;
+            end if;
+
+        elsif step.action in ('named', 'made') then
+            if step.action = 'named' then
+                is_there := listed_at[step.subject] = step.position;  -- the first of its id counts
+                listed_at[step.subject] := step.position;
+            else
+                is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
+            end if;
+            if is_there is not true then
+                made_at[step.subject] := step.position;
+                made_after[step.subject] := snapshots;
+                is_reasoning[step.subject] := step.is_reasoning;
+                names[step.subject] := step.name;
+                tags[step.subject] := step.owner;
+            end if;
+
+        elsif step.action = 'start' then
+            if step.subject is not null then
+                if (made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end) is not true then
+                    made_at[step.subject] := step.position;
+                    made_after[step.subject] := snapshots;
+                    is_reasoning[step.subject] := step.is_reasoning;
+                    names[step.subject] := null;
+                    tags[step.subject] := null;
+                end if;
+                names[step.subject] := coalesce(step.name, names[step.subject]);
+                tags[step.subject] := coalesce(step.owner, tags[step.subject]);
+            end if;
+            is_known[step.part] := true;
+            open_in[step.part] := stretch;
+            seen_in[step.part] := stretch;
+            openings[step.part] := step.opening;
+            closings[step.part] := step.closing;
+            owners[step.part] := case when step.kind <> 8 then step.owner end;
+            untagged[step.part] := null;
+            opened := array_append(opened, step.part);
+
+        elsif (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end) then
+            if open_in[step.part] <> stretch or step.action = 'need' then
+                place := begins_at;
+                slot := case when is_begun then 3 else 5 end;
+                owner := owners[step.part];
+                is_there := true;
+                if step.subject is not null then
+                    owner := tags[step.subject];
+                    if made_at[step.subject] > begins_at or made_at[step.subject] = begins_at and is_begun then
+                        is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
+                        place := made_at[step.subject];
+                        slot := 5;
+                    else
+                        is_there := made_after[step.subject]
+                            >= case when is_reasoning[step.subject] then with_reasoning_before else snapshots_before end;
+                    end if;
+                end if;
+                if is_there then
+                    is_known[step.part] := true;
+                    open_in[step.part] := stretch;
+                    seen_in[step.part] := stretch;
+                    opened := array_append(opened, step.part);
+                    inserted := array_append(inserted, row(
+                        place,
+                        slot,
+                        openings[step.part]
+                        || case step.kind when 2 then ',"toolCallName":' || coalesce(names[step.subject], '""') else '' end,
+                        owner,
+                        null
+                    )::agui_internal.insertion);
+                    untagged[step.part] := cardinality(inserted);
+                else
+                    left_out := array_append(left_out, step.position);
+                    continue;
+                end if;
+            end if;
+            if untagged[step.part] is not null and step.owner is not null and step.kind <> 8 then
+                inserted[untagged[step.part]].owner := step.owner;
+                untagged[step.part] := null;
+            end if;
+            if step.action = 'end' then
+                is_known[step.part] := false;
+                open_in[step.part] := 0;
+                untagged[step.part] := null;
+            end if;
+        end if;
+    end loop;
+
+    if inserted = '{}' and left_out = '{}' then
+        return events;
+    end if;
+    select string_agg(item.text, ',' order by item.position, item.slot, item.place) into repaired
+    from (
+        select element.position, 4 as slot, 0 as place, element.value::text as text
+        from json_array_elements(events) with ordinality as element (value, position)
+        where not exists (select from unnest(left_out) as gone (position) where gone.position = element.position)
+        union all
+        select
+            lacking.position,
+            lacking.slot,
+            lacking.place,
+            coalesce(
+                agui_internal.json_unguard(
+                    lacking.event || coalesce(',"subagentRunId":' || lacking.owner, '') || '}'
+                ),
+                copied.value::text
+            )
+        from unnest(inserted) with ordinality as lacking (position, slot, event, owner, copy, place)
+        left join json_array_elements(events) with ordinality as copied (value, position) on copied.position = lacking.copy
+    ) as item;
+    if agui_internal.fold_difference(meant, agui_internal.fold_given(null, repaired)) is not null then
+        return events;
+    end if;
+    return '[' || repaired || ']';
+end
+$function$;
+
+comment on function agui_internal.repaired_events(json) is
+    'Events with what they lack of the life of runs: a beginning behind an end and where a run begins with something else, an end before '
+    'a RUN_STARTED in a run, and the ends and starts of what is open there. They mean the same and the client''s verifier accepts them if '
+    'nothing else is wrong with them; events that keep the rules come back as they are.';
+
+revoke execute on function agui_internal.repaired_events(json) from public;
 
 -- sql/internal/streams/replay_events.sql
 create or replace function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text)
@@ -12284,6 +12852,20 @@ comment on function agui_internal.run_at(agui.run, bigint) is
     'the first.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
+
+-- sql/internal/types/insertion.sql
+create type agui_internal.insertion as (
+    position int,
+    slot     int,
+    event    text,
+    owner    text,
+    copy     int
+);
+
+comment on type agui_internal.insertion is
+    'An event that a stream lacks: where it comes (the position of an event; slots 0 closings, 1 an end, 2 a beginning and 3 starts '
+    'before it, 5 starts behind it), its text without the last brace (guarded), the subagent that it names besides, or the position '
+    'of the event that it is a copy of.';
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -13066,7 +13648,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''04aff9ff887fdeb57e82573a1dcf159b38937f154e12262423c87fd643f1e888'', ''{
+as 'select 2, ''8e90aa98ec0d2ad88dc93407d76722df665ffedbef8a1337b3e3c54f7dfdbc89'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13113,22 +13695,23 @@ routine agui_internal.json_guarded, routine agui_internal.json_member_set, routi
 routine agui_internal.json_node_value, routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result,
 routine agui_internal.json_patch_all, routine agui_internal.json_patch_apply, routine agui_internal.json_patches,
 routine agui_internal.json_pointer, routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
-routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
-routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
-routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
-routine agui_internal.json_too_deep, routine agui_internal.json_unguard, routine agui_internal.last_activity_at,
-routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
-routine agui_internal.life_cycle, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
-routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.next_place, routine agui_internal.next_to_compact,
-routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_run_begun,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.json_string_member, routine agui_internal.json_string_text,
+routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
+routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
+routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
+routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
+routine agui_internal.lease, routine agui_internal.life_cycle, routine agui_internal.lineage_events,
+routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
+routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
+routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_run_begun, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
+routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.reopening_events, routine agui_internal.repack_after,
+routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repaired_events,
 routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
 routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.scan_events,
 routine agui_internal.scope_key, routine agui_internal.seq_at, routine agui_internal.session_lock_id,
@@ -13153,9 +13736,10 @@ type agui.run_info, type agui.run_status, type agui.session_document, type agui.
 type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
 type agui_internal.carried_fold, type agui_internal.event_inspection, type agui_internal.event_reference,
 type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_message,
-type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.stats
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
+type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
+type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
+view agui.lag, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

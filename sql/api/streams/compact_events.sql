@@ -29,7 +29,7 @@ begin
     end if;
 
     for step in 1 .. 4 loop
-        next_step := agui_internal.compact_step(compacted::json, shape);
+        next_step := agui_internal.compact_step(agui_internal.repaired_events(compacted::json), shape);
         if next_step = compacted then
             return compacted::json;
         end if;
