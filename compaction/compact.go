@@ -112,7 +112,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
 	for range maxSteps {
 		if c.life.isNeeded {
-			c = compact(repaired(events, after, c.truth), shape, after)
+			c = compact(RepairEvents(events, after), shape, after)
 		}
 		if slices.EqualFunc(c.compacted, events, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			break
@@ -127,7 +127,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 const maxSteps = 4
 
 func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
-	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after, true)}
+	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after)}
 	c.begin(nil)
 	for _, event := range events {
 		c.add(event)

@@ -20,12 +20,12 @@ import (
 //   - What is open at a RUN_FINISHED is closed before it, the youngest first, and suspended from there on; so is what is open at
 //     a RUN_ERROR.
 //   - If an event goes on with something suspended, its start comes right behind the beginning of the stretch, where no stream
-//     of chunks is open. Whether the message or call is there decides: a start would make one that a MESSAGES_SNAPSHOT has
-//     dropped. If it is there only later in the stretch, the start comes behind the event that made it. If it is not there at
-//     all, the event goes, for it has no effect.
+//     of chunks is open. A start would make a message or call that a MESSAGES_SNAPSHOT has dropped, or an activity replaced. If
+//     it is not there at the beginning of the stretch, but at the event, the start comes before the event. If it is not there
+//     either, the event goes, for it has no effect.
 //
-// A start says whose the message or call is: as the next event about it that names a subagent does, otherwise as the last start or
-// MESSAGES_SNAPSHOT did. It has no metadata and no parent, which mean something for a new message or call only.
+// A start says whose the message or call is: as the next event about it that names a subagent does, otherwise as its first start
+// or the list that brought it did. It has no metadata and no parent, which mean something for a new message or call only.
 
 // A partKind is something that events of a run open and close.
 type partKind uint8
@@ -83,20 +83,7 @@ type openedPart struct {
 	id, role, name, owner []byte
 	openIn                int        // the stretch in which it is open; 0: it is suspended
 	reopening             *insertion // its start, as long as no event has named a subagent since
-	subject               *subject   // nil for what is neither a message nor a call
-}
-
-// A subject is a message or a call, which a MESSAGES_SNAPSHOT may drop.
-type subject struct {
-	isReasoning bool
-	name, owner []byte
-	position    int // of the event that made it, or of the last MESSAGES_SNAPSHOT that named it
-	snapshots   int // how many there had been
-}
-
-type subjectKey struct {
-	isCall bool
-	id     string
+	replaced              int        // how many events had replaced messages when it started
 }
 
 // An insertion is an event that the stream lacks.
@@ -133,9 +120,7 @@ const (
 
 // A repair takes the events of a stream one after another.
 type repair struct {
-	// onlyLooks says that nothing is inserted: isNeeded becomes true where something would be.
-	onlyLooks bool
-	isNeeded  bool
+	isNeeded bool // something is inserted or left out
 
 	position  int // of the event at hand
 	inserted  []*insertion
@@ -156,35 +141,39 @@ type repair struct {
 	subagents map[string]*openedPart
 	seenIn    map[string]int // the stretch in which a subagent has last been started
 
-	subjects                      map[subjectKey]*subject
-	snapshots, reasoningSnapshots int // how many MESSAGES_SNAPSHOT events there were, and the last of them with reasoning
-	// The same at the beginning of the stretch.
-	snapshotsBefore, reasoningSnapshotsBefore int
+	// What the events mean so far, and up to the beginning of the stretch; nil if the repair only looks.
+	fold, beginning *Fold
+	replaced        int // how many events may have dropped messages or calls
 }
 
-func newRepair(after *Fold, onlyLooks bool) *repair {
+func newRepair(after *Fold) *repair {
 	return &repair{
-		onlyLooks: onlyLooks, stretch: 1, beginSlot: behindBeginningSlot, interrupts: after.interrupts,
+		stretch: 1, beginSlot: behindBeginningSlot, interrupts: after.interrupts,
 		leftOut: map[int]bool{}, parts: map[partKey]*openedPart{}, subagents: map[string]*openedPart{}, seenIn: map[string]int{},
-		subjects: map[subjectKey]*subject{},
 	}
 }
 
 // add takes the next event, which e holds.
 func (r *repair) add(text json.RawMessage, e *event) {
-	if r.onlyLooks && r.isNeeded {
-		return
+	if r.fold == nil && r.isNeeded {
+		return // it has been seen
 	}
 	eventType := ""
 	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
 		eventType = string(e.decoded(fieldType))
 	}
 	r.live(eventType, text, e)
-	if !r.onlyLooks {
-		r.noteSubjects(eventType, e)
-	}
 	if p, ok := partEvents[eventType]; ok {
 		r.addToPart(p, text, e)
+	}
+	if eventType == "MESSAGES_SNAPSHOT" || eventType == "ACTIVITY_SNAPSHOT" || eventType == "ACTIVITY" {
+		r.replaced++
+	}
+	if r.fold != nil {
+		r.fold.applyEvent(e)
+		if r.position == r.begin && r.beginSlot == behindSlot {
+			r.beginning = r.fold.Clone()
+		}
 	}
 	r.last = text
 	r.position++
@@ -213,7 +202,9 @@ func (r *repair) live(eventType string, text json.RawMessage, e *event) {
 	}
 	switch eventType {
 	case "RUN_FINISHED":
-		r.closeParts(r.position)
+		if r.phase == beforePhase || r.phase == runningPhase {
+			r.closeParts(r.position)
+		}
 		if r.threadID == nil && r.runID == nil {
 			r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
 		}
@@ -247,7 +238,9 @@ func (r *repair) nextStretch(behind json.RawMessage) {
 	r.phase, r.begin, r.beginSlot, r.behind = runningPhase, r.position, behindBeginningSlot, behind
 	r.opened = r.opened[:0]
 	r.suspended = len(r.parts) > 0
-	r.snapshotsBefore, r.reasoningSnapshotsBefore = r.snapshots, r.reasoningSnapshots
+	if r.fold != nil {
+		r.beginning = r.fold.Clone()
+	}
 }
 
 // beginRun begins a run in front of an event.
@@ -283,7 +276,7 @@ func (r *repair) closeParts(position int) {
 }
 
 func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
-	if pe.role == piecePart && !r.suspended && r.onlyLooks {
+	if pe.role == piecePart && !r.suspended && r.fold == nil {
 		return
 	}
 	kind := &partKinds[pe.kind]
@@ -315,19 +308,15 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 		if pe.kind == subagentPart {
 			r.needSubagent(text)
 		}
-		p := &openedPart{kind: pe.kind, id: id, owner: owner, openIn: r.stretch}
+		p := &openedPart{kind: pe.kind, id: id, owner: owner, openIn: r.stretch, replaced: r.replaced}
 		switch pe.kind {
 		case textPart:
 			p.role, p.name = stringField(e, fieldRole), stringField(e, fieldName)
+		case toolPart:
+			p.name = stringField(e, fieldToolCallName)
 		case subagentPart:
 			p.name = stringField(e, fieldName)
 			r.subagents[key.id], r.seenIn[key.id] = p, r.stretch
-		}
-		switch pe.kind {
-		case textPart, reasoningPart:
-			p.subject = r.subjects[subjectKey{false, key.id}]
-		case toolPart:
-			p.subject = r.subjects[subjectKey{true, key.id}]
 		}
 		if old := r.parts[key]; old != nil {
 			old.openIn = 0
@@ -338,7 +327,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	}
 
 	p := r.parts[key]
-	if p == nil {
+	if p == nil || r.phase == finishedPhase || r.phase == failedPhase {
 		return
 	}
 	if p.openIn != r.stretch && !r.reopen(p, key.id) {
@@ -377,18 +366,18 @@ func (r *repair) needSubagent(text json.RawMessage) {
 // reopen starts a suspended part in the stretch at hand, and reports whether it can.
 func (r *repair) reopen(p *openedPart, id string) bool {
 	i := insertion{position: r.begin, slot: r.beginSlot, part: p, name: p.name, owner: p.owner}
-	if s := p.subject; s != nil && !r.onlyLooks {
-		i.owner = s.owner
-		if p.kind == toolPart {
-			i.name = s.name
+	if r.fold != nil && r.replaced > p.replaced && (p.kind == textPart || p.kind == toolPart || p.kind == reasoningPart) {
+		name, owner, ok := r.beginning.subject(p.kind, id)
+		if !ok {
+			name, owner, ok = r.fold.subject(p.kind, id)
+			i.position, i.slot = r.position, behindBeginningSlot
 		}
-		if s.position > r.begin || s.position == r.begin && r.beginSlot == behindBeginningSlot {
-			if !s.isThere(r.snapshots, r.reasoningSnapshots) {
-				return false
-			}
-			i.position, i.slot = s.position, behindSlot
-		} else if !s.isThere(r.snapshotsBefore, r.reasoningSnapshotsBefore) {
+		if !ok {
 			return false
+		}
+		i.owner = owner
+		if p.kind == toolPart {
+			i.name = name
 		}
 	}
 	if p.kind == subagentPart {
@@ -400,136 +389,21 @@ func (r *repair) reopen(p *openedPart, id string) bool {
 	return true
 }
 
-// --- messages and calls ---
-
-// isThere reports whether the message or call is there after a number of snapshots; reasoning goes only with one that has some.
-func (s *subject) isThere(snapshots, reasoningSnapshots int) bool {
-	if s.isReasoning {
-		return s.snapshots >= reasoningSnapshots
-	}
-	return s.snapshots >= snapshots
-}
-
-// noteSubjects follows which messages and calls are there.
-func (r *repair) noteSubjects(eventType string, e *event) {
-	owner := stringField(e, fieldSubagentRunID)
-	switch eventType {
-	case "TEXT_MESSAGE_START", "REASONING_MESSAGE_START":
-		r.started(r.made(false, e.values[fieldMessageID], eventType == "REASONING_MESSAGE_START", nil, nil), nil, owner)
-	case "TOOL_CALL_START":
-		parent := stringField(e, fieldParentMessageID)
-		if len(parent) <= len(`""`) {
-			parent = e.values[fieldToolCallID]
+// subject looks for a message or call that events are about: what a call is called, and whose it is.
+func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
+	if kind != toolPart {
+		place := f.find([]byte(id))
+		if place < 0 {
+			return nil, nil, false
 		}
-		r.made(false, parent, false, nil, owner)
-		r.started(r.made(true, e.values[fieldToolCallID], false, nil, nil), stringField(e, fieldToolCallName), owner)
-	case "TOOL_CALL_RESULT":
-		r.made(false, e.values[fieldMessageID], false, nil, owner)
-	case "RUN_STARTED":
-		if input := e.values[fieldInput]; input != nil && kindOf(input) == isObject {
-			r.noteList(memberOf(input, "messages"), (*repair).made)
-		}
-	case "MESSAGES_SNAPSHOT":
-		list := e.values[fieldMessages]
-		if list == nil || list[0] != '[' || e.values[fieldMetadata] != nil && kindOf(e.values[fieldMetadata]) != isObject {
-			return
-		}
-		r.snapshots++
-		for m := range elements(list) {
-			if kindOf(m) == isObject {
-				if role, _ := stringText(raw(memberOf(m, "role"))); sameKey(role, roleReasoning) {
-					r.reasoningSnapshots = r.snapshots
-				}
-			}
-		}
-		r.noteList(list, (*repair).named)
+		return nil, jsonString(f.messages[place].member("subagentRunId")), true
 	}
-}
-
-// noteList notes the messages of a list and their calls, the first of an id.
-func (r *repair) noteList(list []byte, note func(r *repair, isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject) {
-	if list == nil || list[0] != '[' {
-		return
+	place, ok := f.findCall([]byte(id))
+	if !ok || f.messages[place.message].function(place.call) == nil {
+		return nil, nil, false
 	}
-	seen := map[subjectKey]bool{}
-	noteOnce := func(isCall bool, id []byte, isReasoning bool, name, owner []byte) {
-		key := subjectKey{isCall: isCall}
-		key.id, _ = stringValue(raw(id))
-		if !seen[key] {
-			seen[key] = true
-			note(r, isCall, id, isReasoning, name, owner)
-		}
-	}
-	for m := range elements(list) {
-		if kindOf(m) != isObject {
-			continue
-		}
-		owner := memberString(m, "subagentRunId")
-		role, _ := stringText(raw(memberOf(m, "role")))
-		if id := memberString(m, "id"); id != nil {
-			noteOnce(false, id, sameKey(role, roleReasoning), nil, owner)
-		}
-		calls := memberOf(m, "toolCalls")
-		if calls == nil || calls[0] != '[' {
-			continue
-		}
-		for call := range elements(calls) {
-			if kindOf(call) != isObject {
-				continue
-			}
-			var name []byte
-			if function := memberOf(call, "function"); function != nil && kindOf(function) == isObject {
-				name = memberString(function, "name")
-			}
-			if id := memberString(call, "id"); id != nil {
-				noteOnce(true, id, false, name, owner)
-			}
-		}
-	}
-}
-
-// made notes a message or call that comes about if it is not there, and returns it.
-func (r *repair) made(isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject {
-	s := r.subjectOf(isCall, id)
-	if s != nil && !s.isThere(r.snapshots, r.reasoningSnapshots) {
-		*s = subject{isReasoning, name, owner, r.position, r.snapshots}
-	}
-	return s
-}
-
-// named notes a message or call that a MESSAGES_SNAPSHOT has.
-func (r *repair) named(isCall bool, id []byte, isReasoning bool, name, owner []byte) *subject {
-	s := r.subjectOf(isCall, id)
-	*s = subject{isReasoning, name, owner, r.position, r.snapshots}
-	return s
-}
-
-// subjectOf returns the message or call of an id, nil if the id is no string.
-func (r *repair) subjectOf(isCall bool, id []byte) *subject {
-	decoded, ok := stringValue(raw(id))
-	if !ok {
-		return nil
-	}
-	key := subjectKey{isCall, decoded}
-	s := r.subjects[key]
-	if s == nil {
-		s = &subject{snapshots: -1, isReasoning: false}
-		r.subjects[key] = s
-	}
-	return s
-}
-
-// started notes what a start says of a message or call.
-func (r *repair) started(s *subject, name, owner []byte) {
-	if s == nil {
-		return
-	}
-	if name != nil {
-		s.name = name
-	}
-	if owner != nil {
-		s.owner = owner
-	}
+	m := f.messages[place.message]
+	return jsonString(m.function(place.call).get("name")), jsonString(m.member("subagentRunId")), true
 }
 
 // --- events ---
@@ -573,14 +447,8 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	if after == nil {
 		after = New()
 	}
-	meant := after.Clone()
-	meant.applyAll(events)
-	return repaired(events, after, meant)
-}
-
-// repaired is RepairEvents; meant is what the events mean.
-func repaired(events []json.RawMessage, after, meant *Fold) []json.RawMessage {
-	r := newRepair(after, false)
+	r := newRepair(after)
+	r.fold = after.Clone()
 	var e event
 	for _, text := range events {
 		if !e.scanWhole(text) {
@@ -591,17 +459,17 @@ func repaired(events []json.RawMessage, after, meant *Fold) []json.RawMessage {
 	if !r.isNeeded {
 		return events
 	}
-	whole := r.finish(events, len(meant.lanes) > 0)
+	whole := r.finish(events)
 	f := after.Clone()
-	if f.applyAll(whole); !f.means(meant) {
+	if f.applyAll(whole); !f.means(r.fold) {
 		return events
 	}
 	return whole
 }
 
-// finish puts the events together; hasOpenChunks says whether a stream of chunks is open behind them.
-func (r *repair) finish(events []json.RawMessage, hasOpenChunks bool) []json.RawMessage {
-	if r.phase == runningPhase && r.behind != nil && !hasOpenChunks {
+// finish puts the events together.
+func (r *repair) finish(events []json.RawMessage) []json.RawMessage {
+	if r.phase == runningPhase && r.behind != nil && len(r.fold.lanes) == 0 {
 		r.finishStretch()
 	}
 	slices.SortStableFunc(r.inserted, func(a, b *insertion) int {

@@ -455,7 +455,7 @@ func (g *generator) validChunk(r *run, subagent string) {
 	if !g.mayStart(r, e, subagent, true) {
 		return
 	}
-	for _, kind := range streamed {
+	for _, kind := range append([]string{"activity"}, streamed...) {
 		if owner, ok := r.owners[entity{kind, e.id}]; ok && owner != subagent {
 			return // a list of messages would say that the call is its message's
 		}

@@ -2990,7 +2990,7 @@ revoke execute on function agui.session_versions(text, text, text, text) from pu
 
 -- sql/api/streams/compact_events.sql
 -- One step may leave something for the next: what is compacted once reads differently. So steps follow each other until nothing
--- changes, which the second one usually finds on a stream that is short by then. A stream that does not come to rest stays as it is.
+-- changes, which the second one usually finds on a stream that is short by then. A stream that does not come to rest is repaired only.
 -- Either way, compacting the result again gives the result.
 create or replace function agui.compact_events(events json, shape text default 'stream')
 returns json
@@ -3026,16 +3026,17 @@ begin
         end if;
         compacted := next_step;
     end loop;
-    return events;
+    return agui_internal.repaired_events(events);
 end
 $function$;
 
 comment on function agui.compact_events(json, text) is
     'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again '
     'they do not change. Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; '
-    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of each run. '
+    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of the last run. '
     'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
-    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. '
+    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. Where a run goes on behind its end, '
+    'ends in the middle of something or lacks its beginning, the events that the protocol wants there are added. '
     'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
 
 revoke execute on function agui.compact_events(json, text) from public;
@@ -11063,6 +11064,9 @@ begin
                 when element.type = 'MESSAGES_SNAPSHOT' then
                     json_typeof(element.body -> 'messages') is distinct from 'array' or left(element.metadata::text, 1) <> '{'
                 when element.type = 'RUN_STARTED' then json_typeof(element.body -> 'input') not in ('object', 'null')
+                when element.type = 'RUN_FINISHED' then
+                    element.body -> 'outcome' ->> 'type' = 'interrupt'
+                    and json_typeof(element.body -> 'outcome' -> 'interrupts') is distinct from 'array'
             end, false) as is_odd
         from element
     ),
@@ -11397,8 +11401,8 @@ revoke execute on function agui_internal.compact_snapshots(text, text, text, boo
 -- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
 -- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
 --
--- In shape stream all runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In
--- shape snapshot each run has the whole list of messages in its form, so each is folded.
+-- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
+-- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -11421,7 +11425,8 @@ declare
     form        text;
     first_run   int := 1;
     last_run    int;
-    at_once     int := 1;
+    at_once     int;
+    streamed    int;   -- how many runs come in shape stream
     truth       agui_internal.fold;  -- what the originals mean
     replica     agui_internal.fold;  -- and what their compact forms mean
     truth_end   agui_internal.fold;
@@ -11439,17 +11444,16 @@ begin
         has_changes := array_append(has_changes, run.changes_messages);
     end loop;
 
-    if shape = 'stream' then
-        at_once := cardinality(originals);
-    end if;
+    streamed := cardinality(originals) - (shape = 'snapshot')::int;
+    at_once := streamed;
 
     while first_run <= cardinality(originals) loop
-        last_run := least(first_run + at_once - 1, cardinality(originals));
+        last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if shape = 'snapshot' and heads[first_run] is not null then
+            if first_run > streamed and heads[first_run] is not null then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;
@@ -11474,10 +11478,8 @@ begin
             truth := truth_end;
             replica := replica_end;
             first_run := last_run + 1;
-            if shape = 'stream' then
-                at_once := at_once * 2;
-            end if;
-        elsif at_once > 1 then
+            at_once := at_once * 2;
+        elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
             -- What stands before means the same in another way (two messages that are one in the original, say).
@@ -11758,13 +11760,12 @@ create or replace function agui_internal.repair_steps(
     out action text,
     out type text,
     out part int,
-    out subject int,
     out kind int,
+    out id text,
     out opening text,
     out closing text,
     out name text,
     out owner text,
-    out is_reasoning boolean,
     out ids text,
     out interrupts text
 )
@@ -11815,48 +11816,19 @@ as $function$
         from element
         join kind on element.type in (kind.opens, kind.continues, kind.closes, kind.also_closes)
     ),
-    -- Lists of messages.
-    list as (
-        select
-            element.position,
-            case element.type when 'RUN_STARTED' then 'made' else 'named' end as action,
-            case element.type when 'RUN_STARTED' then element.body -> 'input' -> 'messages' else element.body -> 'messages' end as list
-        from element
-        where element.type = 'RUN_STARTED'
-        or element.type = 'MESSAGES_SNAPSHOT'
-            and json_typeof(element.body -> 'messages') = 'array'
-            and coalesce(json_typeof(element.body -> 'metadata'), 'null') in ('null', 'object')
-    ),
-    listed as (
-        select
-            list.position,
-            list.action,
-            message.value as message,
-            message.position as message_no,
-            message.value ->> 'role' = 'reasoning' as is_reasoning,
-            agui_internal.json_string_member(message.value, 'subagentRunId') as owner
-        from list
-        cross join lateral json_array_elements(case when json_typeof(list.list) = 'array' then list.list end)
-            with ordinality as message (value, position)
-        where json_typeof(message.value) = 'object'
-    ),
     step as (
         select
             element.position,
             0 as place,
-            null::bigint[] as item_no,
             'life' as action,
             element.type,
             null::int as kind,
             null as id,
             null as taken_by,
-            null as subject_kind,
-            null as subject_id,
             null as opening,
             null as closing,
             null as name,
             null as owner,
-            null::boolean as is_reasoning,
             case when element.type in ('RUN_STARTED', 'RUN_FINISHED') then concat(
                 ',"threadId":' || agui_internal.json_string_member(element.body, 'threadId'),
                 ',"runId":' || agui_internal.json_string_member(element.body, 'runId')
@@ -11869,55 +11841,24 @@ as $function$
         from element
         where element.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or element.is_behind_end or element.position = 1
         union all
-        select
-            list.position, 1, null, 'snapshot', null, null, null, null, null, null, null, null, null, null,
-            exists (select from listed where listed.position = list.position and listed.is_reasoning),
-            null, null
-        from list
-        where list.action = 'named'
-        union all
-        select
-            listed.position, 2, array[listed.message_no, 0], listed.action, null, null, null, null,
-            'message', agui_internal.json_string_member(listed.message, 'id'), null, null, null, listed.owner, listed.is_reasoning, null, null
-        from listed
-        union all
-        select
-            listed.position, 2, array[listed.message_no, call.position], listed.action, null, null, null, null,
-            'call', agui_internal.json_string_member(call.value, 'id'), null, null,
-            agui_internal.json_string_member(call.value -> 'function', 'name'), listed.owner, false, null, null
-        from listed
-        cross join lateral (select listed.message -> 'toolCalls' as list) as calls
-        cross join lateral json_array_elements(case when json_typeof(calls.list) = 'array' then calls.list end)
-            with ordinality as call (value, position)
-        where json_typeof(call.value) = 'object'
-        union all
-        select
-            element.position, 2, null, 'made', null, null, null, null, 'message',
-            case element.type
-                when 'TOOL_CALL_RESULT' then element.message_id
-                else coalesce(nullif(agui_internal.json_string_member(element.body, 'parentMessageId'), '""'), element.tool_call_id)
-            end,
-            null, null, null, element.owner, false, null, null
+        select element.position, 1, 'replace', null, null, null, null, null, null, null, null, null, null
         from element
-        where element.type in ('TOOL_CALL_RESULT', 'TOOL_CALL_START')
+        where element.type in ('MESSAGES_SNAPSHOT', 'ACTIVITY_SNAPSHOT', 'ACTIVITY')
         union all
         select
-            part.position, 3, null, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
-            null, null, null, null, null, null, null, null, null
+            part.position, 1, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
+            null, null, null, null, null, null
         from part
         where part.type = 'SUBAGENT_STARTED' and part.id is not null
         union all
         select
             part.position,
-            4,
-            null,
+            2,
             part.action,
             null,
             part.no,
             part.id,
             case when part.no = 7 then part.owner end,
-            case when part.no in (1, 3) then 'message' when part.no = 2 then 'call' end,
-            case when part.no in (1, 2, 3) then part.id end,
             case when part.action = 'start' then concat(
                 '{"type":"', part.opens, '"',
                 case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
@@ -11934,7 +11875,6 @@ as $function$
             ) end,
             case when part.action = 'start' and part.no = 2 then agui_internal.json_string_member(part.body, 'toolCallName') end,
             part.owner,
-            part.no = 3,
             null,
             null
         from part
@@ -11949,31 +11889,71 @@ as $function$
                 order by step.kind, agui_internal.json_string_token(step.id) collate "C", agui_internal.json_string_token(step.taken_by) collate "C"
             )::int
         end,
-        case when step.subject_kind is not null then
-            dense_rank() over (
-                partition by step.subject_kind is not null
-                order by step.subject_kind, agui_internal.json_string_token(step.subject_id) collate "C"
-            )::int
-        end,
         step.kind,
+        agui_internal.json_string_token(step.id),
         step.opening,
         step.closing,
         step.name,
         step.owner,
-        step.is_reasoning,
         step.ids,
         step.interrupts
     from step
-    where (step.kind is null or step.id is not null) and (step.subject_kind is null or step.subject_id is not null)
-    order by step.position, step.place, step.item_no
+    where step.kind is null or step.id is not null
+    order by step.position, step.place
 $function$;
 
 comment on function agui_internal.repair_steps(json) is
-    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what MESSAGES_SNAPSHOT '
-    'and other events say of messages and calls (snapshot, named, made), and what is opened and closed (start, piece, end; need: a '
-    'subagent that another one names as its parent). part and subject number what that is about.';
+    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
+    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
+    '(replace). part numbers what is opened.';
 
 revoke execute on function agui_internal.repair_steps(json) from public;
+
+-- sql/internal/streams/repair_subject.sql
+create or replace function agui_internal.repair_subject(
+    in fold agui_internal.fold,
+    in kind int,
+    in id text,
+    out is_there boolean,
+    out name text,
+    out owner text
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    place int;
+begin
+    if kind = 2 then
+        select message.position, call.name into place, repair_subject.name
+        from unnest(fold.bodies) with ordinality as message (body, position)
+        cross join lateral (select agui_internal.json_guard(message.body)::json -> 'toolCalls' as list) as calls
+        cross join lateral json_array_elements(case when json_typeof(calls.list) = 'array' then calls.list end)
+            with ordinality as element (value, position)
+        cross join lateral (
+            select
+                agui_internal.json_string_token(agui_internal.json_string_member(element.value, 'id')) as id,
+                agui_internal.json_string_member(element.value -> 'function', 'name') as name
+        ) as call
+        where strpos(message.body, 'toolCalls') > 0 and call.id = repair_subject.id
+        order by message.position, element.position
+        limit 1;
+        is_there := name is not null;
+    else
+        place := array_position(fold.message_ids, agui_internal.json_string_text(id));
+        is_there := place is not null;
+    end if;
+    owner := agui_internal.json_string_member(agui_internal.json_guard(fold.bodies[place])::json, 'subagentRunId');
+end
+$function$;
+
+comment on function agui_internal.repair_subject(agui_internal.fold, int, text) is
+    'Whether a fold has the message or call (kind 2) of an id (a guarded JSON string) that events are about, what the call is called, and '
+    'the subagent that it belongs to (guarded JSON strings).';
+
+revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;
 
 -- sql/internal/streams/repaired_events.sql
 -- compaction/repair.go says by which rules, and does the same. What the rules do not see (lists of messages and chunks have their
@@ -12010,27 +11990,27 @@ declare
     untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
     opened   int[] := '{}';      -- in the stretch, the oldest first
 
-    -- Messages and calls, by their number.
-    made_at      int[] := '{}';  -- the event that made it, or the last MESSAGES_SNAPSHOT that named it
-    made_after   int[] := '{}';  -- how many snapshots there had been
-    is_reasoning boolean[] := '{}';
-    names        text[] := '{}';
-    tags         text[] := '{}';
-    listed_at    int[] := '{}';  -- the last list that it was in
-    snapshots      int := 0;
-    with_reasoning int := 0;     -- the last of them that has reasoning
-    snapshots_before      int := 0;
-    with_reasoning_before int := 0;
+    names    text[] := '{}';     -- of calls
+    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced_before int[] := '{}';
+
+    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    raws         text[];
+    beginning    agui_internal.fold;
+    begins_after int := -1;
+    so_far       agui_internal.fold;
+    folded       int := 0;
+    subject      record;
 
     inserted agui_internal.insertion[] := '{}';
     left_out int[] := '{}';
 
     place    int;
     slot     int;
+    name     text;
     owner    text;
     is_there boolean;
     ends_at  int;
-    original text;
     repaired text;
     meant    agui_internal.fold;
 begin
@@ -12038,20 +12018,21 @@ begin
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
+    raws := array(
+        select element.value::text from json_array_elements(events) with ordinality as element (value, position) order by element.position
+    );
 
     for step in
         select * from agui_internal.repair_steps(guarded)
         union all
         -- The end of the events.
-        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null, null
+        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null
     loop
         if step.action = 'life' then
             ends_at := null;
             if step.type is null then
                 exit when inserted = '{}' and left_out = '{}';
-                select string_agg(element.value::text, ',' order by element.position) into original
-                from json_array_elements(events) with ordinality as element (value, position);
-                meant := agui_internal.fold_given(null, original);
+                meant := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 :], ','));
                 if phase = 'running' and behind is not null and meant.lanes is null then
                     ends_at := step.position;
                 end if;
@@ -12064,7 +12045,7 @@ begin
             end if;
 
             -- Closes what is open, and ends a stretch that has no end.
-            if step.type = 'RUN_FINISHED' and (phase in ('before', 'running') or ids = '')
+            if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
                 or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
             then
                 for place in reverse cardinality(opened) .. 1 loop
@@ -12102,8 +12083,6 @@ begin
                 end if;
                 begins_at := step.position;
                 opened := '{}';
-                snapshots_before := snapshots;
-                with_reasoning_before := with_reasoning;
             end if;
 
             if step.type = 'RUN_FINISHED' then
@@ -12117,39 +12096,12 @@ begin
             end if;
             last_type := step.type;
 
-        elsif step.action = 'snapshot' then
-            snapshots := snapshots + 1;
-            if step.is_reasoning then
-                with_reasoning := snapshots;
-            end if;
-
-        elsif step.action in ('named', 'made') then
-            if step.action = 'named' then
-                is_there := listed_at[step.subject] = step.position;  -- the first of its id counts
-                listed_at[step.subject] := step.position;
-            else
-                is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
-            end if;
-            if is_there is not true then
-                made_at[step.subject] := step.position;
-                made_after[step.subject] := snapshots;
-                is_reasoning[step.subject] := step.is_reasoning;
-                names[step.subject] := step.name;
-                tags[step.subject] := step.owner;
-            end if;
+        elsif step.action = 'replace' then
+            replaced := replaced + 1;
 
         elsif step.action = 'start' then
-            if step.subject is not null then
-                if (made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end) is not true then
-                    made_at[step.subject] := step.position;
-                    made_after[step.subject] := snapshots;
-                    is_reasoning[step.subject] := step.is_reasoning;
-                    names[step.subject] := null;
-                    tags[step.subject] := null;
-                end if;
-                names[step.subject] := coalesce(step.name, names[step.subject]);
-                tags[step.subject] := coalesce(step.owner, tags[step.subject]);
-            end if;
+            names[step.part] := step.name;
+            replaced_before[step.part] := replaced;
             is_known[step.part] := true;
             open_in[step.part] := stretch;
             seen_in[step.part] := stretch;
@@ -12159,22 +12111,33 @@ begin
             untagged[step.part] := null;
             opened := array_append(opened, step.part);
 
-        elsif (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end) then
+        elsif phase in ('before', 'running')
+            and (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end)
+        then
             if open_in[step.part] <> stretch or step.action = 'need' then
                 place := begins_at;
                 slot := case when is_begun then 3 else 5 end;
+                name := names[step.part];
                 owner := owners[step.part];
                 is_there := true;
-                if step.subject is not null then
-                    owner := tags[step.subject];
-                    if made_at[step.subject] > begins_at or made_at[step.subject] = begins_at and is_begun then
-                        is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
-                        place := made_at[step.subject];
-                        slot := 5;
-                    else
-                        is_there := made_after[step.subject]
-                            >= case when is_reasoning[step.subject] then with_reasoning_before else snapshots_before end;
+                if step.kind <= 3 and replaced > replaced_before[step.part] then
+                    if begins_after <> begins_at - is_begun::int then
+                        begins_after := begins_at - is_begun::int;
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
+                        folded := begins_after;
+                        beginning := so_far;
                     end if;
+                    subject := agui_internal.repair_subject(beginning, step.kind, step.id);
+                    if not subject.is_there then
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : step.position - 1], ','));
+                        folded := step.position - 1;
+                        subject := agui_internal.repair_subject(so_far, step.kind, step.id);
+                        place := step.position;
+                        slot := 3;
+                    end if;
+                    is_there := subject.is_there;
+                    name := subject.name;
+                    owner := subject.owner;
                 end if;
                 if is_there then
                     is_known[step.part] := true;
@@ -12185,7 +12148,7 @@ begin
                         place,
                         slot,
                         openings[step.part]
-                        || case step.kind when 2 then ',"toolCallName":' || coalesce(names[step.subject], '""') else '' end,
+                        || case step.kind when 2 then ',"toolCallName":' || coalesce(name, '""') else '' end,
                         owner,
                         null
                     )::agui_internal.insertion);
@@ -12212,8 +12175,8 @@ begin
     end if;
     select string_agg(item.text, ',' order by item.position, item.slot, item.place) into repaired
     from (
-        select element.position, 4 as slot, 0 as place, element.value::text as text
-        from json_array_elements(events) with ordinality as element (value, position)
+        select element.position, 4 as slot, 0 as place, element.text
+        from unnest(raws) with ordinality as element (text, position)
         where not exists (select from unnest(left_out) as gone (position) where gone.position = element.position)
         union all
         select
@@ -12224,10 +12187,9 @@ begin
                 agui_internal.json_unguard(
                     lacking.event || coalesce(',"subagentRunId":' || lacking.owner, '') || '}'
                 ),
-                copied.value::text
+                raws[lacking.copy]
             )
         from unnest(inserted) with ordinality as lacking (position, slot, event, owner, copy, place)
-        left join json_array_elements(events) with ordinality as copied (value, position) on copied.position = lacking.copy
     ) as item;
     if agui_internal.fold_difference(meant, agui_internal.fold_given(null, repaired)) is not null then
         return events;
@@ -13648,7 +13610,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''8e90aa98ec0d2ad88dc93407d76722df665ffedbef8a1337b3e3c54f7dfdbc89'', ''{
+as 'select 2, ''804a4544b4bfd7fc6c4a12ab81afc88b18a068bc9538d74c565d4e332c2180cc'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -13711,11 +13673,11 @@ routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, 
 routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
 routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
 routine agui_internal.refuse_log_change, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repaired_events,
-routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
-routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.scan_events,
-routine agui_internal.scope_key, routine agui_internal.seq_at, routine agui_internal.session_lock_id,
-routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
+routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
+routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
+routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
 routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
 routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,

@@ -4,13 +4,12 @@ create or replace function agui_internal.repair_steps(
     out action text,
     out type text,
     out part int,
-    out subject int,
     out kind int,
+    out id text,
     out opening text,
     out closing text,
     out name text,
     out owner text,
-    out is_reasoning boolean,
     out ids text,
     out interrupts text
 )
@@ -61,48 +60,19 @@ as $function$
         from element
         join kind on element.type in (kind.opens, kind.continues, kind.closes, kind.also_closes)
     ),
-    -- Lists of messages.
-    list as (
-        select
-            element.position,
-            case element.type when 'RUN_STARTED' then 'made' else 'named' end as action,
-            case element.type when 'RUN_STARTED' then element.body -> 'input' -> 'messages' else element.body -> 'messages' end as list
-        from element
-        where element.type = 'RUN_STARTED'
-        or element.type = 'MESSAGES_SNAPSHOT'
-            and json_typeof(element.body -> 'messages') = 'array'
-            and coalesce(json_typeof(element.body -> 'metadata'), 'null') in ('null', 'object')
-    ),
-    listed as (
-        select
-            list.position,
-            list.action,
-            message.value as message,
-            message.position as message_no,
-            message.value ->> 'role' = 'reasoning' as is_reasoning,
-            agui_internal.json_string_member(message.value, 'subagentRunId') as owner
-        from list
-        cross join lateral json_array_elements(case when json_typeof(list.list) = 'array' then list.list end)
-            with ordinality as message (value, position)
-        where json_typeof(message.value) = 'object'
-    ),
     step as (
         select
             element.position,
             0 as place,
-            null::bigint[] as item_no,
             'life' as action,
             element.type,
             null::int as kind,
             null as id,
             null as taken_by,
-            null as subject_kind,
-            null as subject_id,
             null as opening,
             null as closing,
             null as name,
             null as owner,
-            null::boolean as is_reasoning,
             case when element.type in ('RUN_STARTED', 'RUN_FINISHED') then concat(
                 ',"threadId":' || agui_internal.json_string_member(element.body, 'threadId'),
                 ',"runId":' || agui_internal.json_string_member(element.body, 'runId')
@@ -115,55 +85,24 @@ as $function$
         from element
         where element.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or element.is_behind_end or element.position = 1
         union all
-        select
-            list.position, 1, null, 'snapshot', null, null, null, null, null, null, null, null, null, null,
-            exists (select from listed where listed.position = list.position and listed.is_reasoning),
-            null, null
-        from list
-        where list.action = 'named'
-        union all
-        select
-            listed.position, 2, array[listed.message_no, 0], listed.action, null, null, null, null,
-            'message', agui_internal.json_string_member(listed.message, 'id'), null, null, null, listed.owner, listed.is_reasoning, null, null
-        from listed
-        union all
-        select
-            listed.position, 2, array[listed.message_no, call.position], listed.action, null, null, null, null,
-            'call', agui_internal.json_string_member(call.value, 'id'), null, null,
-            agui_internal.json_string_member(call.value -> 'function', 'name'), listed.owner, false, null, null
-        from listed
-        cross join lateral (select listed.message -> 'toolCalls' as list) as calls
-        cross join lateral json_array_elements(case when json_typeof(calls.list) = 'array' then calls.list end)
-            with ordinality as call (value, position)
-        where json_typeof(call.value) = 'object'
-        union all
-        select
-            element.position, 2, null, 'made', null, null, null, null, 'message',
-            case element.type
-                when 'TOOL_CALL_RESULT' then element.message_id
-                else coalesce(nullif(agui_internal.json_string_member(element.body, 'parentMessageId'), '""'), element.tool_call_id)
-            end,
-            null, null, null, element.owner, false, null, null
+        select element.position, 1, 'replace', null, null, null, null, null, null, null, null, null, null
         from element
-        where element.type in ('TOOL_CALL_RESULT', 'TOOL_CALL_START')
+        where element.type in ('MESSAGES_SNAPSHOT', 'ACTIVITY_SNAPSHOT', 'ACTIVITY')
         union all
         select
-            part.position, 3, null, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
-            null, null, null, null, null, null, null, null, null
+            part.position, 1, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
+            null, null, null, null, null, null
         from part
         where part.type = 'SUBAGENT_STARTED' and part.id is not null
         union all
         select
             part.position,
-            4,
-            null,
+            2,
             part.action,
             null,
             part.no,
             part.id,
             case when part.no = 7 then part.owner end,
-            case when part.no in (1, 3) then 'message' when part.no = 2 then 'call' end,
-            case when part.no in (1, 2, 3) then part.id end,
             case when part.action = 'start' then concat(
                 '{"type":"', part.opens, '"',
                 case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
@@ -180,7 +119,6 @@ as $function$
             ) end,
             case when part.action = 'start' and part.no = 2 then agui_internal.json_string_member(part.body, 'toolCallName') end,
             part.owner,
-            part.no = 3,
             null,
             null
         from part
@@ -195,28 +133,22 @@ as $function$
                 order by step.kind, agui_internal.json_string_token(step.id) collate "C", agui_internal.json_string_token(step.taken_by) collate "C"
             )::int
         end,
-        case when step.subject_kind is not null then
-            dense_rank() over (
-                partition by step.subject_kind is not null
-                order by step.subject_kind, agui_internal.json_string_token(step.subject_id) collate "C"
-            )::int
-        end,
         step.kind,
+        agui_internal.json_string_token(step.id),
         step.opening,
         step.closing,
         step.name,
         step.owner,
-        step.is_reasoning,
         step.ids,
         step.interrupts
     from step
-    where (step.kind is null or step.id is not null) and (step.subject_kind is null or step.subject_id is not null)
-    order by step.position, step.place, step.item_no
+    where step.kind is null or step.id is not null
+    order by step.position, step.place
 $function$;
 
 comment on function agui_internal.repair_steps(json) is
-    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what MESSAGES_SNAPSHOT '
-    'and other events say of messages and calls (snapshot, named, made), and what is opened and closed (start, piece, end; need: a '
-    'subagent that another one names as its parent). part and subject number what that is about.';
+    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
+    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
+    '(replace). part numbers what is opened.';
 
 revoke execute on function agui_internal.repair_steps(json) from public;

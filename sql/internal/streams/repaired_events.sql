@@ -32,27 +32,27 @@ declare
     untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
     opened   int[] := '{}';      -- in the stretch, the oldest first
 
-    -- Messages and calls, by their number.
-    made_at      int[] := '{}';  -- the event that made it, or the last MESSAGES_SNAPSHOT that named it
-    made_after   int[] := '{}';  -- how many snapshots there had been
-    is_reasoning boolean[] := '{}';
-    names        text[] := '{}';
-    tags         text[] := '{}';
-    listed_at    int[] := '{}';  -- the last list that it was in
-    snapshots      int := 0;
-    with_reasoning int := 0;     -- the last of them that has reasoning
-    snapshots_before      int := 0;
-    with_reasoning_before int := 0;
+    names    text[] := '{}';     -- of calls
+    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced_before int[] := '{}';
+
+    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    raws         text[];
+    beginning    agui_internal.fold;
+    begins_after int := -1;
+    so_far       agui_internal.fold;
+    folded       int := 0;
+    subject      record;
 
     inserted agui_internal.insertion[] := '{}';
     left_out int[] := '{}';
 
     place    int;
     slot     int;
+    name     text;
     owner    text;
     is_there boolean;
     ends_at  int;
-    original text;
     repaired text;
     meant    agui_internal.fold;
 begin
@@ -60,20 +60,21 @@ begin
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
+    raws := array(
+        select element.value::text from json_array_elements(events) with ordinality as element (value, position) order by element.position
+    );
 
     for step in
         select * from agui_internal.repair_steps(guarded)
         union all
         -- The end of the events.
-        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null, null
+        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null
     loop
         if step.action = 'life' then
             ends_at := null;
             if step.type is null then
                 exit when inserted = '{}' and left_out = '{}';
-                select string_agg(element.value::text, ',' order by element.position) into original
-                from json_array_elements(events) with ordinality as element (value, position);
-                meant := agui_internal.fold_given(null, original);
+                meant := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 :], ','));
                 if phase = 'running' and behind is not null and meant.lanes is null then
                     ends_at := step.position;
                 end if;
@@ -86,7 +87,7 @@ begin
             end if;
 
             -- Closes what is open, and ends a stretch that has no end.
-            if step.type = 'RUN_FINISHED' and (phase in ('before', 'running') or ids = '')
+            if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
                 or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
             then
                 for place in reverse cardinality(opened) .. 1 loop
@@ -124,8 +125,6 @@ begin
                 end if;
                 begins_at := step.position;
                 opened := '{}';
-                snapshots_before := snapshots;
-                with_reasoning_before := with_reasoning;
             end if;
 
             if step.type = 'RUN_FINISHED' then
@@ -139,39 +138,12 @@ begin
             end if;
             last_type := step.type;
 
-        elsif step.action = 'snapshot' then
-            snapshots := snapshots + 1;
-            if step.is_reasoning then
-                with_reasoning := snapshots;
-            end if;
-
-        elsif step.action in ('named', 'made') then
-            if step.action = 'named' then
-                is_there := listed_at[step.subject] = step.position;  -- the first of its id counts
-                listed_at[step.subject] := step.position;
-            else
-                is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
-            end if;
-            if is_there is not true then
-                made_at[step.subject] := step.position;
-                made_after[step.subject] := snapshots;
-                is_reasoning[step.subject] := step.is_reasoning;
-                names[step.subject] := step.name;
-                tags[step.subject] := step.owner;
-            end if;
+        elsif step.action = 'replace' then
+            replaced := replaced + 1;
 
         elsif step.action = 'start' then
-            if step.subject is not null then
-                if (made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end) is not true then
-                    made_at[step.subject] := step.position;
-                    made_after[step.subject] := snapshots;
-                    is_reasoning[step.subject] := step.is_reasoning;
-                    names[step.subject] := null;
-                    tags[step.subject] := null;
-                end if;
-                names[step.subject] := coalesce(step.name, names[step.subject]);
-                tags[step.subject] := coalesce(step.owner, tags[step.subject]);
-            end if;
+            names[step.part] := step.name;
+            replaced_before[step.part] := replaced;
             is_known[step.part] := true;
             open_in[step.part] := stretch;
             seen_in[step.part] := stretch;
@@ -181,22 +153,33 @@ begin
             untagged[step.part] := null;
             opened := array_append(opened, step.part);
 
-        elsif (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end) then
+        elsif phase in ('before', 'running')
+            and (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end)
+        then
             if open_in[step.part] <> stretch or step.action = 'need' then
                 place := begins_at;
                 slot := case when is_begun then 3 else 5 end;
+                name := names[step.part];
                 owner := owners[step.part];
                 is_there := true;
-                if step.subject is not null then
-                    owner := tags[step.subject];
-                    if made_at[step.subject] > begins_at or made_at[step.subject] = begins_at and is_begun then
-                        is_there := made_after[step.subject] >= case when is_reasoning[step.subject] then with_reasoning else snapshots end;
-                        place := made_at[step.subject];
-                        slot := 5;
-                    else
-                        is_there := made_after[step.subject]
-                            >= case when is_reasoning[step.subject] then with_reasoning_before else snapshots_before end;
+                if step.kind <= 3 and replaced > replaced_before[step.part] then
+                    if begins_after <> begins_at - is_begun::int then
+                        begins_after := begins_at - is_begun::int;
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
+                        folded := begins_after;
+                        beginning := so_far;
                     end if;
+                    subject := agui_internal.repair_subject(beginning, step.kind, step.id);
+                    if not subject.is_there then
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : step.position - 1], ','));
+                        folded := step.position - 1;
+                        subject := agui_internal.repair_subject(so_far, step.kind, step.id);
+                        place := step.position;
+                        slot := 3;
+                    end if;
+                    is_there := subject.is_there;
+                    name := subject.name;
+                    owner := subject.owner;
                 end if;
                 if is_there then
                     is_known[step.part] := true;
@@ -207,7 +190,7 @@ begin
                         place,
                         slot,
                         openings[step.part]
-                        || case step.kind when 2 then ',"toolCallName":' || coalesce(names[step.subject], '""') else '' end,
+                        || case step.kind when 2 then ',"toolCallName":' || coalesce(name, '""') else '' end,
                         owner,
                         null
                     )::agui_internal.insertion);
@@ -234,8 +217,8 @@ begin
     end if;
     select string_agg(item.text, ',' order by item.position, item.slot, item.place) into repaired
     from (
-        select element.position, 4 as slot, 0 as place, element.value::text as text
-        from json_array_elements(events) with ordinality as element (value, position)
+        select element.position, 4 as slot, 0 as place, element.text
+        from unnest(raws) with ordinality as element (text, position)
         where not exists (select from unnest(left_out) as gone (position) where gone.position = element.position)
         union all
         select
@@ -246,10 +229,9 @@ begin
                 agui_internal.json_unguard(
                     lacking.event || coalesce(',"subagentRunId":' || lacking.owner, '') || '}'
                 ),
-                copied.value::text
+                raws[lacking.copy]
             )
         from unnest(inserted) with ordinality as lacking (position, slot, event, owner, copy, place)
-        left join json_array_elements(events) with ordinality as copied (value, position) on copied.position = lacking.copy
     ) as item;
     if agui_internal.fold_difference(meant, agui_internal.fold_given(null, repaired)) is not null then
         return events;
