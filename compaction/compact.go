@@ -9,6 +9,9 @@ import (
 
 // The compact form of a stream. Whoever writes it in another language and follows these rules gets the same events.
 //
+// Repair. Where a run goes on behind its end, ends in the middle of something, starts twice or begins with another event than
+// RUN_STARTED, the events that the protocol wants there are inserted first (repair.go).
+//
 // Runs. A RUN_STARTED begins a run; each run is compacted for itself, so that its end means what it meant. What stands before the
 // first RUN_STARTED is the rest of a run. RUN_STARTED stays as it is, but input.messages loses the messages whose id is known (to
 // the lineage or to an earlier message of the list) and what is neither an object nor a string; when it loses none, it keeps its
@@ -71,8 +74,8 @@ import (
 //
 // Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
 // MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
-// came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED) that the reducer skips for its shape, an
-// id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
+// came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED, RUN_FINISHED) that the reducer skips for
+// its shape, an id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
 
 // A Shape is the form in which compacted events come.
 type Shape string
@@ -96,9 +99,10 @@ func ParseShape(name string) (Shape, error) {
 
 // CompactEvents returns fewer events that mean the same: folded behind the same lineage, they give the same messages, state,
 // interrupts and open streams of chunks. Compacting them again changes no byte, and the client's verifier accepts them if it
-// accepted what they are made of. The fields that the reducer does not read, such as rawEvent, go from events that are merged.
+// accepted what they are made of, or refused it only for the life of its runs ([RepairEvents]). The fields that the reducer does not read, such as rawEvent, go from events that are merged.
 //
-// after is what the lineage before the events means, nil for nothing; it stays what it is. With several runs, each means what it
+// after is what the lineage before the events means, nil for nothing; it stays what it is. An input that is stored beside the
+// events of a run goes into its RUN_STARTED first ([WithInput]). With several runs, each means what it
 // meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
 // and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
 func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {

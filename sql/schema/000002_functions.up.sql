@@ -11548,6 +11548,13 @@ begin
     return (
         select ('[' || coalesce(string_agg(
             case
+                when with_inputs
+                    and batch.first_seq + element.position - 1 = ancestor.first_seq
+                    and (place.seq is null or place.is_start)
+                    and agui_internal.event_type(element.payload) is distinct from 'RUN_STARTED'
+                then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
+                else ''
+            end || case
                 when place.seq is null then element.payload::text
                 when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
                     agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
@@ -11575,7 +11582,8 @@ $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
     'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
+    'RUN_STARTED before runs that begin with another event.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -13610,7 +13618,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''804a4544b4bfd7fc6c4a12ab81afc88b18a068bc9538d74c565d4e332c2180cc'', ''{
+as 'select 2, ''6119ea4d74105f458e5301659799f176dfe6ebf576f074b0cf8fe024f8673139'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
