@@ -71,6 +71,7 @@ import (
 // the very end by a chunk without a delta each (id, role, name, toolCallName, parentMessageId, subagentRunId; of one that was open
 // before the run's events, from the message or call that it is about, with role assistant where that is none of text). Those
 // of which the run has no block with a start get one before all these chunks (start and end), but not in a run that is a snapshot.
+// A run is none if a list of messages would give such a message or call to another agent than the chunks do.
 //
 // Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
 // MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
@@ -202,7 +203,21 @@ func (c *compactor) accepts(w *form) bool {
 		c.replica.applyAll(again)
 		w.add(again...)
 	}
-	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages)
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.isSnapshot || c.truth.listsOpenChunks())
+}
+
+// listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The
+// client's verifier wants them to agree.
+func (f *Fold) listsOpenChunks() bool {
+	return !slices.ContainsFunc(f.lanes, func(l lane) bool {
+		id, _ := stringValue(raw(l.id))
+		kind := textPart
+		if l.kind == toolStream {
+			kind = toolPart
+		}
+		_, owner, ok := f.subject(kind, id)
+		return ok && l.subagent != nil && (owner == nil || !sameJSONString(owner, l.subagent))
+	})
 }
 
 func (f *Fold) applyAll(events []json.RawMessage) {

@@ -11453,7 +11453,16 @@ begin
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if first_run > streamed and heads[first_run] is not null then
+            if first_run > streamed and heads[first_run] is not null and not exists (
+                -- A list of messages would give what is open in chunks to another agent than the chunks do.
+                select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
+                cross join lateral agui_internal.repair_subject(
+                    truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
+                ) as subject
+                where subject.is_there
+                and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
+                    <> coalesce(agui_internal.json_string_token(subject.owner), '')
+            ) then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;
@@ -13618,7 +13627,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''6119ea4d74105f458e5301659799f176dfe6ebf576f074b0cf8fe024f8673139'', ''{
+as 'select 2, ''a79613dbfe0cb4de55637250248b011be855b8ed993099032ac78f0c41a6d377'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
