@@ -425,6 +425,20 @@ func TestValidStreamsAreFullyCompacted(t *testing.T) {
 	}
 }
 
+// An input that is stored beside the events is part of what they are compacted to, and loses what the lineage has.
+func TestCompactionOfAnInput(t *testing.T) {
+	t.Parallel()
+	after := applyAll(New(), lines(`{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u","role":"user","content":"a"}]}}`))
+	started := WithInput([]byte(`{"type":"RUN_STARTED","threadId":"t","runId":"r2"}`),
+		[]byte(`{"state":{"n":1},"messages":[{"id":"u","role":"user","content":"a"},{"id":"v","role":"user","content":"b"}]}`))
+	want := `{"type":"RUN_STARTED","threadId":"t","runId":"r2","input":{"state":{"n":1},"messages":[{"id":"v","role":"user","content":"b"}]}}`
+	for _, shape := range shapes {
+		if got := checkCompaction(t, []json.RawMessage{started}, shape, after); texts(got) != texts(lines(want)) {
+			t.Errorf("%s: got %s, want %s", shape, texts(got), want)
+		}
+	}
+}
+
 func TestShapesHaveNames(t *testing.T) {
 	t.Parallel()
 	for _, shape := range shapes {

@@ -315,6 +315,51 @@ func TestReplayGivesTheClientWhatRestoreSays(t *testing.T) {
 	}
 }
 
+// Replays of runs that begin with another event than RUN_STARTED, or have none, are valid, and carry the input beside the events.
+func TestReplayOfRunsThatBeginOtherwise(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	pool := testdb.Pool(t)
+	const (
+		text   = `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"},{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi"}`
+		end    = `{"type":"TEXT_MESSAGE_END","messageId":"m"}`
+		result = `{"type":"TOOL_CALL_RESULT","messageId":"x","toolCallId":"c","content":"ok"}`
+		input  = `{"messages":[{"id":"u","role":"user","content":"Hello"}],"state":{"n":1}}`
+	)
+	for name, run := range map[string]struct {
+		events string
+		input  any
+	}{
+		"without a beginning":                {text + "," + end, nil},
+		"without a beginning, with an input": {text + "," + end, input},
+		"without a beginning, ended":         {text + "," + end + `,{"type":"RUN_FINISHED","threadId":"t","runId":"r"},` + result, input},
+		"only an error":                      {`{"type":"RUN_ERROR","message":"failed"}`, input},
+		"a late beginning":                   {result + `,{"type":"RUN_STARTED","threadId":"t","runId":"r"},` + text + "," + end, nil},
+		"a late beginning, with an input":    {result + `,{"type":"RUN_STARTED","threadId":"t","runId":"r"},` + text + "," + end, input},
+		"behind another run":                 {result, nil},
+	} {
+		if name == "behind another run" {
+			if _, err := pool.Exec(context.Background(), `select agui.append('t', 'before', $1, scope => $2)`, `[{"type":"RUN_STARTED","threadId":"t","runId":"before"},
+				{"type":"RUN_FINISHED","threadId":"t","runId":"before","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"ask"}]}}]`, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := pool.Exec(context.Background(), `select agui.append('t', 'r', $1, after_seq => 0, input => $2, scope => $3)`,
+			"["+run.events+"]", run.input, name); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkReplay(t, pool, client, name, "t", "r")
+		var events string
+		if err := pool.QueryRow(context.Background(), `select string_agg(event::text, e'\n') from agui.replay('t', 'r', shape => 'stream', scope => $1) as event`, name).
+			Scan(&events); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(events, `"Hello"`) != (run.input != nil) {
+			t.Errorf("%s: its replay is\n%s", name, events)
+		}
+	}
+}
+
 func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread, run string) {
 	t.Helper()
 	ctx := context.Background()
