@@ -11973,8 +11973,8 @@ comment on function agui_internal.repair_subject(agui_internal.fold, int, text) 
 revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;
 
 -- sql/internal/streams/repaired_events.sql
--- compaction/repair.go says by which rules, and does the same. What the rules do not see (lists of messages and chunks have their
--- own) the fold decides: where the events with what they lack do not mean what they mean without, they stay as they are.
+-- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
+-- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql
@@ -12138,6 +12138,7 @@ begin
                 owner := owners[step.part];
                 is_there := true;
                 if step.kind <= 3 and replaced > replaced_before[step.part] then
+                    -- Is it there where the stretch begins, or else here?
                     if begins_after <> begins_at - is_begun::int then
                         begins_after := begins_at - is_begun::int;
                         so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
@@ -13627,7 +13628,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a79613dbfe0cb4de55637250248b011be855b8ed993099032ac78f0c41a6d377'', ''{
+as 'select 2, ''30339431e2928e4d7b3407a6d20f6b5685043e7b2b04f918214a2d84274e7b17'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

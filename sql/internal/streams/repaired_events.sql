@@ -1,5 +1,5 @@
--- compaction/repair.go says by which rules, and does the same. What the rules do not see (lists of messages and chunks have their
--- own) the fold decides: where the events with what they lack do not mean what they mean without, they stay as they are.
+-- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
+-- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql
@@ -163,6 +163,7 @@ begin
                 owner := owners[step.part];
                 is_there := true;
                 if step.kind <= 3 and replaced > replaced_before[step.part] then
+                    -- Is it there where the stretch begins, or else here?
                     if begins_after <> begins_at - is_begun::int then
                         begins_after := begins_at - is_begun::int;
                         so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
