@@ -486,6 +486,9 @@ func BenchmarkCompactEvents(b *testing.B) {
 					events = append(events, json.RawMessage(`{"type":"TEXT_MESSAGE_START","messageId":"`+id+`","role":"assistant"}`))
 				}
 				events = append(events, json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"`+id+`","delta":" word","rawEvent":{"role":"assistant","contents":[{"$type":"text","text":" word"}]}}`))
+				if event%50 == 49 {
+					events = append(events, json.RawMessage(`{"type":"TEXT_MESSAGE_END","messageId":"`+id+`"}`))
+				}
 			}
 			events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"RUN_FINISHED","threadId":"t","runId":"%d"}`, run)))
 		}
