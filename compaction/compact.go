@@ -1,12 +1,16 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 )
 
 // The compact form of a stream. Whoever writes it in another language and follows these rules gets the same events.
+//
+// Repair. Where a run goes on behind its end, ends in the middle of something, starts twice or begins with another event than
+// RUN_STARTED, the events that the protocol wants there are inserted first (repair.go).
 //
 // Runs. A RUN_STARTED begins a run; each run is compacted for itself, so that its end means what it meant. What stands before the
 // first RUN_STARTED is the rest of a run. RUN_STARTED stays as it is, but input.messages loses the messages whose id is known (to
@@ -67,11 +71,12 @@ import (
 // the very end by a chunk without a delta each (id, role, name, toolCallName, parentMessageId, subagentRunId; of one that was open
 // before the run's events, from the message or call that it is about, with role assistant where that is none of text). Those
 // of which the run has no block with a start get one before all these chunks (start and end), but not in a run that is a snapshot.
+// A run is none if a list of messages would give such a message or call to another agent than the chunks do.
 //
 // Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
 // MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
-// came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED) that the reducer skips for its shape, an
-// id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
+// came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED, RUN_FINISHED) that the reducer skips for
+// its shape, an id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
 
 // A Shape is the form in which compacted events come.
 type Shape string
@@ -95,22 +100,45 @@ func ParseShape(name string) (Shape, error) {
 
 // CompactEvents returns fewer events that mean the same: folded behind the same lineage, they give the same messages, state,
 // interrupts and open streams of chunks. Compacting them again changes no byte, and the client's verifier accepts them if it
-// accepted what they are made of. The fields that the reducer does not read, such as rawEvent, go from events that are merged.
+// accepted what they are made of, or refused it only for the life of its runs ([RepairEvents]). The fields that the reducer does not read, such as rawEvent, go from events that are merged.
 //
-// after is what the lineage before the events means, nil for nothing; it stays what it is. With several runs, each means what it
+// after is what the lineage before the events means, nil for nothing; it stays what it is. An input that is stored beside the
+// events of a run goes into its RUN_STARTED first ([WithInput]). With several runs, each means what it
 // meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
 // and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
 func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {
 	if after == nil {
 		after = New()
 	}
-	c := &compactor{truth: after.Clone(), replica: after.Clone()}
+	c := compact(events, shape, after)
+	if !c.life.isNeeded {
+		return c.compacted
+	}
+	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
+	for range maxSteps {
+		if c.life.isNeeded {
+			c = compact(RepairEvents(events, after), shape, after)
+		}
+		if slices.EqualFunc(c.compacted, events, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			break
+		}
+		events = c.compacted
+		c = compact(events, shape, after)
+	}
+	return events
+}
+
+// maxSteps is how often events are repaired and compacted at most; the second time usually changes nothing.
+const maxSteps = 4
+
+func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
+	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after)}
 	c.begin(nil)
 	for _, event := range events {
 		c.add(event)
 	}
 	c.finish(shape)
-	return c.compacted
+	return c
 }
 
 // A compactor takes events one after another and compacts run by run.
@@ -122,6 +150,7 @@ type compactor struct {
 	truth     *Fold // of the events as they came
 	replica   *Fold // of the compacted ones
 	compacted []json.RawMessage
+	life      *repair // whether the events need one
 
 	run          *run
 	truthStart   *Fold // at the beginning of the run, its RUN_STARTED included
@@ -174,7 +203,21 @@ func (c *compactor) accepts(w *form) bool {
 		c.replica.applyAll(again)
 		w.add(again...)
 	}
-	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages)
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.isSnapshot || c.truth.listsOpenChunks())
+}
+
+// listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The
+// client's verifier wants them to agree.
+func (f *Fold) listsOpenChunks() bool {
+	return !slices.ContainsFunc(f.lanes, func(l lane) bool {
+		id, _ := stringValue(raw(l.id))
+		kind := textPart
+		if l.kind == toolStream {
+			kind = toolPart
+		}
+		_, owner, ok := f.subject(kind, id)
+		return ok && l.subagent != nil && (owner == nil || !sameJSONString(owner, l.subagent))
+	})
 }
 
 func (f *Fold) applyAll(events []json.RawMessage) {
@@ -189,6 +232,7 @@ func (c *compactor) add(text json.RawMessage) {
 	if !e.scanWhole(text) {
 		e.clear()
 	}
+	c.life.add(text, e)
 	rule, ok := ruleOf(e)
 	if ok && string(e.decoded(fieldType)) == "RUN_STARTED" {
 		c.finish(StreamShape)
@@ -249,6 +293,13 @@ func sameRepeats(a, b []*Message) bool {
 		}
 	}
 	return true
+}
+
+// means reports whether two folds mean the same.
+func (f *Fold) means(other *Fold) bool {
+	return slices.EqualFunc(f.messages, other.messages, func(a, b *Message) bool { return a == b || a.says(b) }) &&
+		sameRepeats(f.messages, other.messages) && sameLanes(f, other) &&
+		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
 }
 
 func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }

@@ -114,7 +114,7 @@ func (r *run) addSkipped(text json.RawMessage, e *event) {
 		eventType = string(e.decoded(fieldType))
 	}
 	switch eventType {
-	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY", "MESSAGES_SNAPSHOT", "RUN_STARTED":
+	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY", "MESSAGES_SNAPSHOT", "RUN_STARTED", "RUN_FINISHED":
 		r.odd = true
 	default:
 		if _, ok := streamEvents[eventType]; ok {

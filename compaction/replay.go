@@ -6,7 +6,8 @@ import "encoding/json"
 // without the messages of its input, a MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run that is in progress
 // has its open streams of chunks opened again in place of an end, but for those whose message or call is gone.
 //
-// started is the RUN_STARTED of the run that the fold ends with, ended its RUN_FINISHED or RUN_ERROR, nil while it is in progress.
+// started is the RUN_STARTED of the run that the fold ends with, or a bare one (threadId, runId) where the run has none; ended its
+// last RUN_FINISHED or RUN_ERROR, nil while it is in progress.
 // Interrupts of an earlier run that still wait come first, as the end of that run.
 func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 	var e event

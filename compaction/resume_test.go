@@ -14,6 +14,7 @@ var allStreams = []compactiontest.Options{
 	{},
 	{Unicode: true, Numbers: true},
 	{Wild: true},
+	{Broken: true},
 	{Wild: true, RefusedChunks: true, Proposals: true, Malformed: true, Unicode: true, Numbers: true},
 }
 

@@ -82,6 +82,9 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 				client = startOracle(t, "--verify")
 			}
 			const atOnce = 50
+			problems := func(compactor compactor, streams ...[]json.RawMessage) []string {
+				return compactor.problemsOf(t, client, streams, kind.options.Broken)
+			}
 			count := *streamCount / len(kindsOfStreams) / 20 // each is compacted in four ways, twice
 			for _, compactor := range compactors(pool) {
 				for first, failures := 0, 0; first < count && failures < 2; first += atOnce {
@@ -89,18 +92,64 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 					for n := range streams {
 						streams[n] = compactiontest.Stream((*firstSeed+uint64(first+n))<<8+uint64(i), kind.options)
 					}
-					for n, problem := range compactor.problems(t, client, streams) {
+					for n, problem := range problems(compactor, streams...) {
 						if problem == "" {
 							continue
 						}
 						failures++
 						shrunk := shrink(streams[n], func(stream []json.RawMessage) bool {
-							return compactor.problems(t, client, [][]json.RawMessage{stream})[0] != ""
+							return problems(compactor, stream)[0] != ""
 						})
 						one := [][]json.RawMessage{shrunk}
 						t.Errorf("%s, seed %d: %s\nthe stream, shrunk to %d events:\n%s\ncompacted:\n%s", compactor.name, *firstSeed+uint64(first+n),
-							compactor.problems(t, client, one)[0], len(shrunk), lines(shrunk), lines(compactor.compact(t, one)[0]))
+							problems(compactor, shrunk)[0], len(shrunk), lines(shrunk), lines(compactor.compact(t, one)[0]))
 					}
+				}
+			}
+		})
+	}
+}
+
+// Repaired events are the same from SQL and from Go, mean what they meant, and lack nothing then.
+func TestRepairedEvents(t *testing.T) {
+	t.Parallel()
+	for i, kind := range kindsOfStreams {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			inSQL := func(stream []json.RawMessage) []json.RawMessage {
+				var texts []string
+				if err := pool.QueryRow(context.Background(), `
+					select array(
+						select element.event::text
+						from json_array_elements(agui_internal.repaired_events($1)) with ordinality as element (event, position)
+						order by element.position
+					)`, json.RawMessage(compactiontest.Batch(stream))).Scan(&texts); err != nil {
+					t.Fatalf("%v, for the stream\n%s", err, lines(stream))
+				}
+				return toMessages(texts)
+			}
+			problem := func(stream []json.RawMessage) string {
+				want := compaction.RepairEvents(stream, nil)
+				written := lines
+				if kind.options.Unicode {
+					// SQL writes an id in its usual spelling.
+					written = func(events []json.RawMessage) []byte { return []byte(canonical(compactiontest.Batch(events))) }
+				}
+				if got := inSQL(stream); !bytes.Equal(written(want), written(got)) {
+					return fmt.Sprintf("in Go\n%s\nin SQL\n%s", lines(want), lines(got))
+				} else if again := compaction.RepairEvents(want, nil); !bytes.Equal(lines(want), lines(again)) {
+					return fmt.Sprintf("repaired\n%s\nand again\n%s", lines(want), lines(again))
+				} else if difference := differences(foldInGo(t, want), foldInGo(t, stream)); difference != "" {
+					return "it means something else: " + difference
+				}
+				return ""
+			}
+			for n := range uint64(max(20, *streamCount/len(kindsOfStreams)/5)) {
+				stream := compactiontest.Stream((*firstSeed+n)<<8+uint64(i), kind.options)
+				if problem(stream) != "" {
+					shrunk := shrink(stream, func(stream []json.RawMessage) bool { return problem(stream) != "" })
+					t.Fatalf("seed %d, the stream, shrunk to %d events:\n%s\n%s", *firstSeed+n, len(shrunk), lines(shrunk), problem(shrunk))
 				}
 			}
 		})
@@ -127,6 +176,12 @@ func lines(events []json.RawMessage) []byte { return bytes.Join(rawBytes(events)
 // problems says for each stream what is wrong with its compact form, in a sentence; empty where nothing is.
 func (c compactor) problems(t *testing.T, client *oracle, streams [][]json.RawMessage) []string {
 	t.Helper()
+	return c.problemsOf(t, client, streams, false)
+}
+
+// problemsOf is problems; where the streams break the protocol, the client's verifier must accept what they are compacted to.
+func (c compactor) problemsOf(t *testing.T, client *oracle, streams [][]json.RawMessage, areBroken bool) []string {
+	t.Helper()
 	found := make([]string, len(streams))
 	once := c.compact(t, streams)
 	twice := c.compact(t, once)
@@ -139,35 +194,59 @@ func (c compactor) problems(t *testing.T, client *oracle, streams [][]json.RawMe
 			found[i] = "it means something else: " + difference
 		} else if want, got := lines(once[i]), lines(twice[i]); !bytes.Equal(want, got) {
 			found[i] = fmt.Sprintf("compacted twice it is\n%s", got)
-		} else if want, got := lines(carried(stream)), lines(carried(once[i])); !bytes.Equal(want, got) {
-			found[i] = fmt.Sprintf("the events to carry are\n%s\nnot\n%s", got, want)
+		} else if want, got := carried(stream), carried(once[i]); !isCarried(want, got) {
+			found[i] = fmt.Sprintf("the events to carry are\n%s\nnot\n%s", lines(got), lines(want))
 		} else if client == nil || given[i].Error != "" {
 			continue
 		} else if compacted[i].Error != "" {
 			found[i] = "the client refuses it: " + compacted[i].Error
 		} else if difference := differences(compacted[i], given[i]); difference != "" {
 			found[i] = "to the client it means something else: " + difference
-		} else if given[i].Verified && !compacted[i].Verified {
+		} else if want, got := lines(ends(stream)), lines(ends(once[i])); given[i].Verified && !bytes.Equal(want, got) {
+			found[i] = fmt.Sprintf("the ends of its runs are\n%s\nnot\n%s", got, want)
+		} else if (given[i].Verified || areBroken && isWhole(stream)) && !compacted[i].Verified {
 			found[i] = "the client's verifier refuses it: " + compacted[i].VerifyError
 		}
 	}
 	return found
 }
 
-// carried returns the events that compaction leaves as they are.
+// carried returns the events that compaction leaves as they are, but for the ends of runs.
 func carried(stream []json.RawMessage) []json.RawMessage {
+	return ofTypes(stream, "RAW", "CUSTOM", "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR",
+		"REASONING_START", "REASONING_END", "NEW_IN_2027", "")
+}
+
+// ends returns the events that end runs. Of a run that the verifier refuses only the last stay.
+func ends(stream []json.RawMessage) []json.RawMessage {
+	return ofTypes(stream, "RUN_FINISHED", "RUN_ERROR")
+}
+
+// isWhole reports whether a stream holds the beginning of its first run, though other events may come before it.
+func isWhole(stream []json.RawMessage) bool {
+	life := ofTypes(stream, "RUN_STARTED", "RUN_FINISHED", "RUN_ERROR")
+	return len(life) > 0 && compaction.EventType(life[0]) == "RUN_STARTED"
+}
+
+func ofTypes(stream []json.RawMessage, types ...string) []json.RawMessage {
 	return slices.DeleteFunc(slices.Clone(stream), func(event json.RawMessage) bool {
 		var header struct{ Type string }
-		if json.Unmarshal(event, &header) != nil {
-			return false
-		}
-		switch header.Type {
-		case "RAW", "CUSTOM", "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR", "RUN_FINISHED", "RUN_ERROR",
-			"REASONING_START", "REASONING_END", "NEW_IN_2027", "":
-			return false
-		}
-		return true
+		return json.Unmarshal(event, &header) == nil && !slices.Contains(types, header.Type)
 	})
+}
+
+// isCarried reports whether the events are all there, in order. Among them may be what closes things that their run has left open, and
+// opens them again.
+func isCarried(events, compacted []json.RawMessage) bool {
+	for _, event := range compacted {
+		switch {
+		case len(events) > 0 && bytes.Equal(event, events[0]):
+			events = events[1:]
+		case len(ofTypes([]json.RawMessage{event}, "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "REASONING_START", "REASONING_END")) == 0:
+			return false
+		}
+	}
+	return len(events) == 0
 }
 
 // The example of the proposal, with the field names of protocol 1.0 in what comes out.
@@ -236,6 +315,51 @@ func TestReplayGivesTheClientWhatRestoreSays(t *testing.T) {
 	}
 }
 
+// Replays of runs that begin with another event than RUN_STARTED, or have none, are valid, and carry the input beside the events.
+func TestReplayOfRunsThatBeginOtherwise(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	pool := testdb.Pool(t)
+	const (
+		text   = `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"},{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi"}`
+		end    = `{"type":"TEXT_MESSAGE_END","messageId":"m"}`
+		result = `{"type":"TOOL_CALL_RESULT","messageId":"x","toolCallId":"c","content":"ok"}`
+		input  = `{"messages":[{"id":"u","role":"user","content":"Hello"}],"state":{"n":1}}`
+	)
+	for name, run := range map[string]struct {
+		events string
+		input  any
+	}{
+		"without a beginning":                {text + "," + end, nil},
+		"without a beginning, with an input": {text + "," + end, input},
+		"without a beginning, ended":         {text + "," + end + `,{"type":"RUN_FINISHED","threadId":"t","runId":"r"},` + result, input},
+		"only an error":                      {`{"type":"RUN_ERROR","message":"failed"}`, input},
+		"a late beginning":                   {result + `,{"type":"RUN_STARTED","threadId":"t","runId":"r"},` + text + "," + end, nil},
+		"a late beginning, with an input":    {result + `,{"type":"RUN_STARTED","threadId":"t","runId":"r"},` + text + "," + end, input},
+		"behind another run":                 {result, nil},
+	} {
+		if name == "behind another run" {
+			if _, err := pool.Exec(context.Background(), `select agui.append('t', 'before', $1, scope => $2)`, `[{"type":"RUN_STARTED","threadId":"t","runId":"before"},
+				{"type":"RUN_FINISHED","threadId":"t","runId":"before","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"ask"}]}}]`, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := pool.Exec(context.Background(), `select agui.append('t', 'r', $1, after_seq => 0, input => $2, scope => $3)`,
+			"["+run.events+"]", run.input, name); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkReplay(t, pool, client, name, "t", "r")
+		var events string
+		if err := pool.QueryRow(context.Background(), `select string_agg(event::text, e'\n') from agui.replay('t', 'r', shape => 'stream', scope => $1) as event`, name).
+			Scan(&events); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(events, `"Hello"`) != (run.input != nil) {
+			t.Errorf("%s: its replay is\n%s", name, events)
+		}
+	}
+}
+
 func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread, run string) {
 	t.Helper()
 	ctx := context.Background()
@@ -256,10 +380,7 @@ func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread
 		if difference := differences(replayed, restored); difference != "" {
 			t.Errorf("run %s of %s, replayed in shape %s: %s", run, thread, shape, difference)
 		}
-		// The agent of this recording goes on after RUN_FINISHED in the same run; the shape stream keeps its order, and the
-		// verifier refuses it as it refuses the recording.
-		breaksProtocol := shape == "stream" && strings.Contains(scope, "release-approval")
-		if replayed.Error != "" || !replayed.Verified && !breaksProtocol {
+		if replayed.Error != "" || !replayed.Verified {
 			t.Errorf("run %s of %s, replayed in shape %s, is not valid: %s%s\n%s", run, thread, shape, replayed.Error, replayed.VerifyError, lines(toMessages(events)))
 		}
 	}
@@ -347,6 +468,74 @@ func TestWhatIsOpenAcrossASnapshotKeepsItsEnd(t *testing.T) {
 		for i, problem := range compactor.problems(t, client, streams) {
 			if problem != "" {
 				t.Errorf("%s: %s\n%s", compactor.name, problem, lines(streams[i]))
+			}
+		}
+	}
+}
+
+// Streams whose runs break the protocol, each in its own way, come out valid.
+func TestCompactedRunsThatBreakTheProtocol(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	const (
+		started  = `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`
+		finished = `{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`
+		waiting  = `{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"ask"}]}}`
+		failed   = `{"type":"RUN_ERROR","message":"failed"}`
+		text     = `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`
+		piece    = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi"}`
+		textEnd  = `{"type":"TEXT_MESSAGE_END","messageId":"m"}`
+		call     = `{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}`
+		args     = `{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"}`
+		callEnd  = `{"type":"TOOL_CALL_END","toolCallId":"c"}`
+		result   = `{"type":"TOOL_CALL_RESULT","messageId":"x","toolCallId":"c","content":"ok"}`
+		list     = `{"type":"MESSAGES_SNAPSHOT","messages":[]}`
+	)
+	var streams [][]json.RawMessage
+	for _, events := range [][]string{
+		{started, text, piece, finished, piece, textEnd, finished},
+		{started, call, finished, args, callEnd, finished},
+		{started, text, failed, piece, textEnd},
+		{started, failed, text, piece, textEnd},
+		{started, text, textEnd, finished, finished},
+		{started, failed, failed},
+		{started, failed, finished},
+		{`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"messages":[{"id":"u","role":"user","content":"a"}]}}`, text, piece,
+			`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"messages":[{"id":"u","role":"user","content":"a"},{"id":"v","role":"user","content":"b"}]}}`,
+			piece, textEnd, finished},
+		{started, call, args, callEnd, waiting, result, `{"type":"RUN_STARTED","threadId":"t","runId":"r2","parentRunId":"r"}`, text, piece, textEnd,
+			`{"type":"RUN_FINISHED","threadId":"t","runId":"r2"}`},
+		{result, started, text, textEnd, finished},
+		{started, waiting, text, piece, textEnd},
+		{started, waiting, started, text, piece, started, piece, textEnd},
+		{started, text, list, finished, piece, textEnd, finished},
+		{started, text, piece, finished, list, piece, textEnd, finished},
+		{started, call, args, finished, `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"assistant","toolCalls":[{"id":"c","type":"function",` +
+			`"function":{"name":"g","arguments":"[]"}}]}]}`, args, callEnd},
+		{started, `{"type":"STEP_STARTED","stepName":"s"}`, `{"type":"SUBAGENT_STARTED","subagentRunId":"a","name":"helper"}`,
+			`{"type":"REASONING_START","messageId":"o","subagentRunId":"a"}`, `{"type":"REASONING_MESSAGE_START","messageId":"o","role":"reasoning","subagentRunId":"a"}`,
+			`{"type":"STEP_STARTED","stepName":"s","subagentRunId":"a"}`, finished, `{"type":"REASONING_MESSAGE_CONTENT","messageId":"o","delta":"so","subagentRunId":"a"}`,
+			`{"type":"REASONING_MESSAGE_END","messageId":"o"}`, `{"type":"REASONING_END","messageId":"o"}`, `{"type":"STEP_FINISHED","stepName":"s","subagentRunId":"a"}`,
+			`{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"other","parentSubagentRunId":"a"}`, failed,
+			`{"type":"SUBAGENT_FINISHED","subagentRunId":"b"}`, `{"type":"SUBAGENT_ERROR","subagentRunId":"a","message":"failed"}`, `{"type":"STEP_FINISHED","stepName":"s"}`},
+		{started, `{"type":"THINKING_START"}`, `{"type":"THINKING_TEXT_MESSAGE_START"}`, finished, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"so"}`,
+			`{"type":"THINKING_TEXT_MESSAGE_END"}`, `{"type":"THINKING_END"}`, finished},
+		{started, finished, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hi"}`},
+	} {
+		streams = append(streams, toMessages(events))
+	}
+	for i, given := range client.fold(t, streams...) {
+		if given.Verified {
+			t.Errorf("the verifier accepts the stream as it is:\n%s", lines(streams[i]))
+		}
+	}
+	for _, compactor := range compactors(testdb.Pool(t)) {
+		for i, problem := range compactor.problemsOf(t, client, streams, true) {
+			if problem == "" && !client.fold(t, compactor.compact(t, streams[i:i+1])[0])[0].Verified {
+				problem = "the verifier refuses it"
+			}
+			if problem != "" {
+				t.Errorf("%s: %s\n%s\ncompacted\n%s", compactor.name, problem, lines(streams[i]), lines(compactor.compact(t, streams[i:i+1])[0]))
 			}
 		}
 	}

@@ -37,6 +37,7 @@ var kindsOfStreams = []struct {
 	{"wild in the proposals' spellings", compactiontest.Options{Wild: true, Proposals: true}, true},
 	{"wild with odd JSON", compactiontest.Options{Wild: true, Unicode: true, Numbers: true}, false},
 	{"wild and malformed", compactiontest.Options{Wild: true, Malformed: true, RefusedChunks: true, Proposals: true, Unicode: true}, false},
+	{"breaking the protocol", compactiontest.Options{Broken: true}, true},
 	{"valid with odd JSON", compactiontest.Options{Proposals: true, Unicode: true, Numbers: true}, false},
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -270,7 +271,7 @@ func (p *program) exportCompacted(
 		if err != nil {
 			return err
 		}
-		events = withInput(events, input, runName{threadID, run.ID})
+		events = withBeginning(events, input, runName{threadID, run.ID})
 		if options.lineage || i == len(runs)-1 {
 			for _, event := range compaction.CompactEvents(events, shape, lineage) {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
@@ -285,21 +286,21 @@ func (p *program) exportCompacted(
 	return out.Flush()
 }
 
-// withInput puts the input that is kept beside the events of a run (nil: none) into its RUN_STARTED, unless that has one of its own.
-func withInput(events []json.RawMessage, input json.RawMessage, run runName) []json.RawMessage {
-	if input == nil {
+// withBeginning puts the input that is kept beside the events of a run (nil: none) into its RUN_STARTED, unless that has one of
+// its own, and gives a run that begins with another event a RUN_STARTED.
+func withBeginning(events []json.RawMessage, input json.RawMessage, run runName) []json.RawMessage {
+	started := slices.IndexFunc(events, func(event json.RawMessage) bool { return compaction.EventType(event) == "RUN_STARTED" })
+	if started >= 0 && input != nil && !hasObject(events[started], "input") {
+		events[started] = compaction.WithInput(events[started], input)
+	}
+	if started == 0 || len(events) == 0 {
 		return events
 	}
-	for n, event := range events {
-		if compaction.EventType(event) == "RUN_STARTED" {
-			if !hasObject(event, "input") {
-				events[n] = compaction.WithInput(event, input)
-			}
-			return events
-		}
+	beginning := json.RawMessage(fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%s,"runId":%s}`, jsonString(run.threadID), jsonString(run.runID)))
+	if started < 0 && input != nil {
+		beginning = compaction.WithInput(beginning, input)
 	}
-	start := fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%s,"runId":%s,"input":%s}`, jsonString(run.threadID), jsonString(run.runID), input)
-	return append([]json.RawMessage{start}, events...)
+	return slices.Insert(events, 0, beginning)
 }
 
 // eventWriter writes one event a line, or with a NUL byte behind each.

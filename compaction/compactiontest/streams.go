@@ -15,6 +15,9 @@ type Options struct {
 	// Wild streams use the events in any order, with few ids for many things. Others are accepted by the verifier of the
 	// official client: runs begin and end, and what is opened in them is closed.
 	Wild bool
+	// Broken streams are as those that the verifier accepts, but for the beginning and the end of their runs: those end in their
+	// middle, go on behind their end, start twice, or begin with other events.
+	Broken bool
 	// Chunks of a wild stream that continue nothing, or no single stream, are refused by the client; they need RefusedChunks.
 	RefusedChunks bool
 	// Proposals adds the spellings of the AG-UI proposals, the state that a run was started with, and messages without an id,

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// This file makes streams that the verifier of the official client accepts. It keeps what that verifier keeps: what is open, and
-// which agent owns an id.
+// This file makes streams that the verifier of the official client accepts, and such that break its rules for the beginning and
+// the end of a run alone. It keeps what that verifier keeps: what is open, and which agent owns an id.
 
 // A run of a valid stream. Ids and subagents are JSON strings; the main agent is "".
 type run struct {
@@ -20,6 +20,7 @@ type run struct {
 	owners     map[entity]string
 	steps      map[step]bool
 	activities []string
+	last       string // of its events, the last that is one of the run itself
 }
 
 // An entity is what an id names; the same id may name one of each kind.
@@ -48,21 +49,59 @@ func (e entity) idField() string {
 }
 
 func (g *generator) valid() {
+	var r *run
 	for len(g.events) < g.Events {
-		r := g.startRun()
-		for range 5 + g.IntN(g.Events/2+1) {
-			g.step(r)
+		r = g.newRun(r)
+		if g.Broken && g.runs == 1 && g.chance(30) {
+			g.steps(r, 1+g.IntN(5))
 		}
-		g.endRun(r)
+		g.startRun(r)
+		for range 5 + g.IntN(g.Events/2+1) {
+			if g.steps(r, 1); g.Broken && g.chance(8) {
+				g.breakRules(r)
+			}
+		}
+		if !g.Broken || r.last == "RUN_STARTED" || g.chance(50) {
+			g.endRun(r)
+		}
+		if g.Broken && g.chance(40) {
+			g.steps(r, 1+g.IntN(5)) // also what the next run sends before its RUN_STARTED
+		}
 	}
 }
 
-func (g *generator) startRun() *run {
+func (g *generator) newRun(before *run) *run {
 	g.runs++
-	if g.runs > 1 && g.chance(10) {
-		g.runs-- // a run that goes on behind its end
+	if before != nil && (before.last == "RUN_ERROR" || !before.hasOpen()) && g.chance(10) {
+		g.runs-- // the same run, started anew
 	}
-	r := &run{id: fmt.Sprintf(`"run-%d"`, g.runs), finished: map[string]bool{}, open: map[entity]string{}, owners: map[entity]string{}, steps: map[step]bool{}}
+	return &run{id: fmt.Sprintf(`"run-%d"`, g.runs), finished: map[string]bool{}, open: map[entity]string{}, owners: map[entity]string{}, steps: map[step]bool{}}
+}
+
+func (g *generator) steps(r *run, count int) {
+	for range count {
+		g.step(r)
+	}
+}
+
+// breakRules ends or starts a run in its middle.
+func (g *generator) breakRules(r *run) {
+	switch g.IntN(3) {
+	case 0:
+		g.finishRun(r)
+	case 1:
+		g.failRun(r)
+	default:
+		if r.last == "RUN_ERROR" {
+			g.close(r) // for this starts anew
+		}
+		g.startRun(r)
+	}
+}
+
+func (g *generator) startRun(r *run) {
+	r.last = "RUN_STARTED"
+	g.closeLanes()
 	input := ""
 	if g.chance(50) {
 		var list []string
@@ -75,22 +114,35 @@ func (g *generator) startRun() *run {
 		input = fmt.Sprintf(`{"threadId":"t","runId":%s,"messages":[%s],"tools":[],"context":[]}`, r.id, strings.Join(list, ","))
 	}
 	g.emit("RUN_STARTED", "threadId", `"t"`, "runId", r.id, "input", input)
-	return r
 }
 
 func (g *generator) endRun(r *run) {
 	if g.chance(10) {
-		g.closeLanes()
-		g.emit("RUN_ERROR", "message", `"failed"`) // whatever is open
+		g.failRun(r) // whatever is open
 		return
 	}
 	g.close(r)
+	g.finishRun(r)
+	if g.chance(5) {
+		g.failRun(r)
+	}
+}
+
+func (g *generator) finishRun(r *run) {
+	r.last = "RUN_FINISHED"
 	g.closeLanes()
 	outcome := pick(g, "", `{"type":"success"}`, `{"type":"interrupt","interrupts":`+g.interrupts()+`}`)
-	g.emit("RUN_FINISHED", "threadId", `"t"`, "runId", r.id, "outcome", outcome)
-	if g.chance(5) {
-		g.emit("RUN_ERROR", "message", `"failed behind the end"`)
-	}
+	g.emit(r.last, "threadId", `"t"`, "runId", r.id, "outcome", outcome)
+}
+
+func (g *generator) failRun(r *run) {
+	r.last = "RUN_ERROR"
+	g.closeLanes()
+	g.emit(r.last, "message", `"failed"`)
+}
+
+func (r *run) hasOpen() bool {
+	return len(r.open) > 0 || len(r.steps) > 0 || slices.ContainsFunc(r.subagents, func(s string) bool { return !r.finished[s] })
 }
 
 // close ends all that is open.
@@ -160,6 +212,7 @@ func (g *generator) parent(r *run, call entity, subagent string) string {
 	id := g.anyID("text")
 	owner, ok := r.owners[entity{"text", id}]
 	if !ok && r.owners[call] == subagent || ok && owner == subagent {
+		r.owners[entity{"text", id}] = subagent
 		return id
 	}
 	return ""
@@ -402,9 +455,9 @@ func (g *generator) validChunk(r *run, subagent string) {
 	if !g.mayStart(r, e, subagent, true) {
 		return
 	}
-	if e.kind == "tool" {
-		if parent, ok := r.owners[entity{"text", e.id}]; ok && parent != subagent {
-			return
+	for _, kind := range append([]string{"activity"}, streamed...) {
+		if owner, ok := r.owners[entity{kind, e.id}]; ok && owner != subagent {
+			return // a list of messages would say that the call is its message's
 		}
 	}
 	r.owners[e] = subagent

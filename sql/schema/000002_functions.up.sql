@@ -3106,7 +3106,7 @@ revoke execute on function agui.set_setting(text, text) from public;
 
 -- sql/api/streams/compact_events.sql
 -- One step may leave something for the next: what is compacted once reads differently. So steps follow each other until nothing
--- changes, which the second one usually finds on a stream that is short by then. A stream that does not come to rest stays as it is.
+-- changes, which the second one usually finds on a stream that is short by then. A stream that does not come to rest is repaired only.
 -- Either way, compacting the result again gives the result.
 create or replace function agui.compact_events(events json, shape text default 'stream')
 returns json
@@ -3136,22 +3136,23 @@ begin
     end if;
 
     for step in 1 .. 4 loop
-        next_step := agui_internal.compact_step(compacted::json, shape);
+        next_step := agui_internal.compact_step(agui_internal.repaired_events(compacted::json), shape);
         if next_step = compacted then
             return compacted::json;
         end if;
         compacted := next_step;
     end loop;
-    return events;
+    return agui_internal.repaired_events(events);
 end
 $function$;
 
 comment on function agui.compact_events(json, text) is
     'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again '
     'they do not change. Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; '
-    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of each run. '
+    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of the last run. '
     'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
-    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. '
+    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. Where a run goes on behind its end, '
+    'ends in the middle of something or lacks its beginning, the events that the protocol wants there are added. '
     'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
 
 revoke execute on function agui.compact_events(json, text) from public;
@@ -9668,6 +9669,20 @@ comment on function agui_internal.json_pointer_get(jsonb, text[]) is
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;
 
+-- sql/internal/json/json_string_member.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.json_string_member(document json, name text)
+returns text
+language sql
+immutable
+parallel safe
+return case when json_typeof(document -> name) = 'string' then (document -> name)::text end;
+
+comment on function agui_internal.json_string_member(json, text) is
+    'A member of a JSON object (guarded) that is a string, as JSON; null for any other value.';
+
+revoke execute on function agui_internal.json_string_member(json, text) from public;
+
 -- sql/internal/json/json_string_token_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
 create or replace function agui_internal.json_string_token_escapes(token text)
@@ -12269,6 +12284,9 @@ begin
                 when element.type = 'MESSAGES_SNAPSHOT' then
                     json_typeof(element.body -> 'messages') is distinct from 'array' or left(element.metadata::text, 1) <> '{'
                 when element.type = 'RUN_STARTED' then json_typeof(element.body -> 'input') not in ('object', 'null')
+                when element.type = 'RUN_FINISHED' then
+                    element.body -> 'outcome' ->> 'type' = 'interrupt'
+                    and json_typeof(element.body -> 'outcome' -> 'interrupts') is distinct from 'array'
             end, false) as is_odd
         from element
     ),
@@ -12603,8 +12621,8 @@ revoke execute on function agui_internal.compact_snapshots(text, text, text, boo
 -- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
 -- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
 --
--- In shape stream all runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In
--- shape snapshot each run has the whole list of messages in its form, so each is folded.
+-- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
+-- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -12627,7 +12645,8 @@ declare
     form        text;
     first_run   int := 1;
     last_run    int;
-    at_once     int := 1;
+    at_once     int;
+    streamed    int;   -- how many runs come in shape stream
     truth       agui_internal.fold;  -- what the originals mean
     replica     agui_internal.fold;  -- and what their compact forms mean
     truth_end   agui_internal.fold;
@@ -12645,17 +12664,25 @@ begin
         has_changes := array_append(has_changes, run.changes_messages);
     end loop;
 
-    if shape = 'stream' then
-        at_once := cardinality(originals);
-    end if;
+    streamed := cardinality(originals) - (shape = 'snapshot')::int;
+    at_once := streamed;
 
     while first_run <= cardinality(originals) loop
-        last_run := least(first_run + at_once - 1, cardinality(originals));
+        last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if shape = 'snapshot' and heads[first_run] is not null then
+            if first_run > streamed and heads[first_run] is not null and not exists (
+                -- A list of messages would give what is open in chunks to another agent than the chunks do.
+                select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
+                cross join lateral agui_internal.repair_subject(
+                    truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
+                ) as subject
+                where subject.is_there
+                and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
+                    <> coalesce(agui_internal.json_string_token(subject.owner), '')
+            ) then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;
@@ -12680,10 +12707,8 @@ begin
             truth := truth_end;
             replica := replica_end;
             first_run := last_run + 1;
-            if shape = 'stream' then
-                at_once := at_once * 2;
-            end if;
-        elsif at_once > 1 then
+            at_once := at_once * 2;
+        elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
             -- What stands before means the same in another way (two messages that are one in the original, say).
@@ -12754,6 +12779,13 @@ begin
     return (
         select ('[' || coalesce(string_agg(
             case
+                when with_inputs
+                    and batch.first_seq + element.position - 1 = ancestor.first_seq
+                    and (place.seq is null or place.is_start)
+                    and agui_internal.event_type(element.payload) is distinct from 'RUN_STARTED'
+                then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
+                else ''
+            end || case
                 when place.seq is null then element.payload::text
                 when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
                     agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
@@ -12781,9 +12813,72 @@ $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
     'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
+    'RUN_STARTED before runs that begin with another event.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
+
+-- sql/internal/streams/needs_repair.sql
+create or replace function agui_internal.needs_repair(events json)
+returns boolean
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    with element as materialized (
+        select
+            element.*,
+            coalesce(lag(element.type) over in_order, '') as before,
+            count(*) filter (where element.type = 'RUN_STARTED') over in_order as run
+        from rows from (
+            json_to_recordset(events) as (type text, "messageId" json, "toolCallId" json, "stepName" json, "subagentRunId" json)
+        ) with ordinality as element (type, message_id, tool_call_id, step_name, owner, position)
+        window in_order as (order by element.position)
+    )
+    select exists (
+        -- A beginning in a run, or anything else behind an end.
+        select from element
+        where element.type = 'RUN_STARTED' and element.position > 1 and element.before not in ('RUN_FINISHED', 'RUN_ERROR')
+        or element.type is distinct from 'RUN_STARTED' and element.before in ('RUN_FINISHED', 'RUN_ERROR')
+            and not (element.before = 'RUN_FINISHED' and element.type = 'RUN_ERROR')
+    )
+    or exists (
+        -- What a run leaves open that ends or that another one follows.
+        select from element
+        where element.type in (
+            'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END',
+            'REASONING_MESSAGE_START', 'REASONING_MESSAGE_END', 'REASONING_START', 'REASONING_END',
+            'THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_END', 'THINKING_START', 'THINKING_END',
+            'STEP_STARTED', 'STEP_FINISHED', 'SUBAGENT_STARTED', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
+        )
+        group by
+            element.run,
+            regexp_replace(element.type, '_(START|END|STARTED|FINISHED|ERROR)$', ''),
+            agui_internal.json_string_token(case
+                when element.type like 'TOOL%' then element.tool_call_id
+                when element.type like 'STEP%' then element.step_name
+                when element.type like 'SUBAGENT%' then element.owner
+                when element.type not like 'THINKING%' then element.message_id
+            end::text),
+            case when element.type like 'STEP%' then agui_internal.json_string_token(element.owner::text) end
+        having max(element.position) filter (where element.type like '%\_START%') > coalesce(
+                max(element.position) filter (where element.type not like '%\_START%'), 0
+            )
+            and element.run <= (
+                select greatest(max(life.run) - 1, max(life.run) filter (where life.type = 'RUN_FINISHED'))
+                from element as life
+            )
+    )
+    -- A subagent whose parent belongs to another run.
+    or exists (select from element where element.type = 'SUBAGENT_STARTED' and element.run > 1)
+        and strpos(events::text, 'parentSubagentRunId') > 0
+$function$;
+
+comment on function agui_internal.needs_repair(json) is
+    'Whether agui_internal.repaired_events may change events (guarded JSON): quick, and wrong only on the safe side.';
+
+revoke execute on function agui_internal.needs_repair(json) from public;
 
 -- sql/internal/types/reopening.sql
 create type agui_internal.reopening as (
@@ -12896,6 +12991,459 @@ comment on function agui_internal.reopening_events(agui.run, bigint, agui_intern
     'The events that open again what a run has open at a seq, given what its lineage means there.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
+
+-- sql/internal/streams/repair_steps.sql
+create or replace function agui_internal.repair_steps(
+    in events json,
+    out "position" int,
+    out action text,
+    out type text,
+    out part int,
+    out kind int,
+    out id text,
+    out opening text,
+    out closing text,
+    out name text,
+    out owner text,
+    out ids text,
+    out interrupts text
+)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    with kind (no, opens, continues, closes, also_closes, named_by) as (
+        values
+            (1, 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', null, 'messageId'),
+            (2, 'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', null, 'toolCallId'),
+            (3, 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CONTENT', 'REASONING_MESSAGE_END', null, 'messageId'),
+            (4, 'REASONING_START', null, 'REASONING_END', null, 'messageId'),
+            (5, 'THINKING_TEXT_MESSAGE_START', 'THINKING_TEXT_MESSAGE_CONTENT', 'THINKING_TEXT_MESSAGE_END', null, null),
+            (6, 'THINKING_START', null, 'THINKING_END', null, null),
+            (7, 'STEP_STARTED', null, 'STEP_FINISHED', null, 'stepName'),
+            (8, 'SUBAGENT_STARTED', null, 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR', 'subagentRunId')
+    ),
+    element as materialized (
+        select
+            element.position::int as position,
+            coalesce(element.type, '') as type,
+            lag(element.type) over (order by element.position) in ('RUN_FINISHED', 'RUN_ERROR') as is_behind_end,
+            element.body,
+            -- What is no string counts as absent.
+            case when left(element.message_id::text, 1) = '"' then element.message_id::text end as message_id,
+            case when left(element.tool_call_id::text, 1) = '"' then element.tool_call_id::text end as tool_call_id,
+            case when left(element.owner::text, 1) = '"' then element.owner::text end as owner
+        from rows from (
+            json_to_recordset(events) as (type text, "messageId" json, "toolCallId" json, "subagentRunId" json),
+            json_array_elements(events)
+        ) with ordinality as element (type, message_id, tool_call_id, owner, body, position)
+    ),
+    part as (
+        select
+            element.*,
+            kind.*,
+            case element.type when kind.opens then 'start' when kind.continues then 'piece' else 'end' end as action,
+            case kind.named_by
+                when 'messageId' then element.message_id
+                when 'toolCallId' then element.tool_call_id
+                when 'stepName' then agui_internal.json_string_member(element.body, 'stepName')
+                when 'subagentRunId' then element.owner
+                else '""'
+            end as id
+        from element
+        join kind on element.type in (kind.opens, kind.continues, kind.closes, kind.also_closes)
+    ),
+    step as (
+        select
+            element.position,
+            0 as place,
+            'life' as action,
+            element.type,
+            null::int as kind,
+            null as id,
+            null as taken_by,
+            null as opening,
+            null as closing,
+            null as name,
+            null as owner,
+            case when element.type in ('RUN_STARTED', 'RUN_FINISHED') then concat(
+                ',"threadId":' || agui_internal.json_string_member(element.body, 'threadId'),
+                ',"runId":' || agui_internal.json_string_member(element.body, 'runId')
+            ) end as ids,
+            case
+                when element.type <> 'RUN_FINISHED' then null
+                when (element.body -> 'outcome' ->> 'type' = 'interrupt') is not true then ''
+                when json_typeof(element.body -> 'outcome' -> 'interrupts') = 'array' then (element.body -> 'outcome' -> 'interrupts')::text
+            end as interrupts
+        from element
+        where element.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or element.is_behind_end or element.position = 1
+        union all
+        select element.position, 1, 'replace', null, null, null, null, null, null, null, null, null, null
+        from element
+        where element.type in ('MESSAGES_SNAPSHOT', 'ACTIVITY_SNAPSHOT', 'ACTIVITY')
+        union all
+        select
+            part.position, 1, 'need', null, part.no, agui_internal.json_string_member(part.body, 'parentSubagentRunId'), null,
+            null, null, null, null, null, null
+        from part
+        where part.type = 'SUBAGENT_STARTED' and part.id is not null
+        union all
+        select
+            part.position,
+            2,
+            part.action,
+            null,
+            part.no,
+            part.id,
+            case when part.no = 7 then part.owner end,
+            case when part.action = 'start' then concat(
+                '{"type":"', part.opens, '"',
+                case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
+                case part.no
+                    when 1 then ',"role":' || agui_internal.json_string_member(part.body, 'role')
+                    when 3 then ',"role":"reasoning"'
+                end,
+                case when part.no in (1, 8) then ',"name":' || agui_internal.json_string_member(part.body, 'name') end
+            ) end,
+            case when part.action = 'start' then concat(
+                '{"type":"', part.closes, '"',
+                case when part.named_by is not null then ',"' || part.named_by || '":' || part.id end,
+                case when part.no = 7 then ',"subagentRunId":' || part.owner end
+            ) end,
+            case when part.action = 'start' and part.no = 2 then agui_internal.json_string_member(part.body, 'toolCallName') end,
+            part.owner,
+            null,
+            null
+        from part
+    )
+    select
+        step.position,
+        step.action,
+        step.type,
+        case when step.kind is not null then
+            dense_rank() over (
+                partition by step.kind is not null
+                order by step.kind, agui_internal.json_string_token(step.id) collate "C", agui_internal.json_string_token(step.taken_by) collate "C"
+            )::int
+        end,
+        step.kind,
+        agui_internal.json_string_token(step.id),
+        step.opening,
+        step.closing,
+        step.name,
+        step.owner,
+        step.ids,
+        step.interrupts
+    from step
+    where step.kind is null or step.id is not null
+    order by step.position, step.place
+$function$;
+
+comment on function agui_internal.repair_steps(json) is
+    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
+    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
+    '(replace). part numbers what is opened.';
+
+revoke execute on function agui_internal.repair_steps(json) from public;
+
+-- sql/internal/streams/repair_subject.sql
+create or replace function agui_internal.repair_subject(
+    in fold agui_internal.fold,
+    in kind int,
+    in id text,
+    out is_there boolean,
+    out name text,
+    out owner text
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    place int;
+begin
+    if kind = 2 then
+        select message.position, call.name into place, repair_subject.name
+        from unnest(fold.bodies) with ordinality as message (body, position)
+        cross join lateral (select agui_internal.json_guard(message.body)::json -> 'toolCalls' as list) as calls
+        cross join lateral json_array_elements(case when json_typeof(calls.list) = 'array' then calls.list end)
+            with ordinality as element (value, position)
+        cross join lateral (
+            select
+                agui_internal.json_string_token(agui_internal.json_string_member(element.value, 'id')) as id,
+                agui_internal.json_string_member(element.value -> 'function', 'name') as name
+        ) as call
+        where strpos(message.body, 'toolCalls') > 0 and call.id = repair_subject.id
+        order by message.position, element.position
+        limit 1;
+        is_there := name is not null;
+    else
+        place := array_position(fold.message_ids, agui_internal.json_string_text(id));
+        is_there := place is not null;
+    end if;
+    owner := agui_internal.json_string_member(agui_internal.json_guard(fold.bodies[place])::json, 'subagentRunId');
+end
+$function$;
+
+comment on function agui_internal.repair_subject(agui_internal.fold, int, text) is
+    'Whether a fold has the message or call (kind 2) of an id (a guarded JSON string) that events are about, what the call is called, and '
+    'the subagent that it belongs to (guarded JSON strings).';
+
+revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;
+
+-- sql/internal/streams/repaired_events.sql
+-- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
+-- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
+create or replace function agui_internal.repaired_events(events json)
+returns json
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    guarded constant json := agui_internal.json_guarded(events);
+    step    record;
+
+    -- The life of the run at hand.
+    phase       text := 'before';  -- running, finished, failed
+    ids         text := '';        -- the members that name the run
+    interrupts  text := '';
+    stretch     int := 1;
+    begins_at   int := 1;
+    is_begun    boolean := true;   -- by the repair, or before the events
+    behind      int;               -- the end that the repair has begun the stretch behind
+    behind_type text;
+    last_type   text;
+
+    -- What events open, by its number.
+    is_known boolean[] := '{}';  -- open or suspended
+    open_in  int[] := '{}';      -- the stretch in which it is open
+    seen_in  int[] := '{}';      -- and the last one in which it was started
+    openings text[] := '{}';     -- its start, but for what comes at the end
+    closings text[] := '{}';
+    owners   text[] := '{}';
+    untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
+    opened   int[] := '{}';      -- in the stretch, the oldest first
+
+    names    text[] := '{}';     -- of calls
+    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced_before int[] := '{}';
+
+    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    raws         text[];
+    beginning    agui_internal.fold;
+    begins_after int := -1;
+    so_far       agui_internal.fold;
+    folded       int := 0;
+    subject      record;
+
+    inserted agui_internal.insertion[] := '{}';
+    left_out int[] := '{}';
+
+    place    int;
+    slot     int;
+    name     text;
+    owner    text;
+    is_there boolean;
+    ends_at  int;
+    repaired text;
+    meant    agui_internal.fold;
+begin
+    -- Most streams keep the rules.
+    if not agui_internal.needs_repair(guarded) then
+        return events;
+    end if;
+    raws := array(
+        select element.value::text from json_array_elements(events) with ordinality as element (value, position) order by element.position
+    );
+
+    for step in
+        select * from agui_internal.repair_steps(guarded)
+        union all
+        -- The end of the events.
+        select json_array_length(guarded) + 1, 'life', null, null, null, null, null, null, null, null, null, null
+    loop
+        if step.action = 'life' then
+            ends_at := null;
+            if step.type is null then
+                exit when inserted = '{}' and left_out = '{}';
+                meant := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 :], ','));
+                if phase = 'running' and behind is not null and meant.lanes is null then
+                    ends_at := step.position;
+                end if;
+            elsif step.type = 'RUN_STARTED' and step.position > 1 and phase in ('before', 'running') then
+                if phase = 'before' then
+                    ids := step.ids;
+                    inserted := array_append(inserted, row(1, 2, '{"type":"RUN_STARTED"' || ids, null, null)::agui_internal.insertion);
+                end if;
+                ends_at := step.position;
+            end if;
+
+            -- Closes what is open, and ends a stretch that has no end.
+            if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
+                or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
+            then
+                for place in reverse cardinality(opened) .. 1 loop
+                    if open_in[opened[place]] = stretch then
+                        open_in[opened[place]] := 0;
+                        inserted := array_append(inserted, row(step.position, 0, closings[opened[place]], null, null)::agui_internal.insertion);
+                    end if;
+                end loop;
+                opened := '{}';
+            end if;
+            if ends_at is not null then
+                inserted := array_append(inserted, row(ends_at, 1, case when behind is null then
+                    '{"type":"RUN_FINISHED"' || ids
+                    || case when interrupts in ('', '[]') then '' else ',"outcome":{"type":"interrupt","interrupts":' || interrupts || '}' end
+                end, null, behind)::agui_internal.insertion);
+            end if;
+
+            -- Begins one.
+            if step.type = 'RUN_STARTED'
+                or ids <> '' and (phase = 'failed' or phase = 'finished' and step.type <> 'RUN_ERROR') and step.type is not null
+            then
+                is_begun := step.type <> 'RUN_STARTED';
+                if is_begun then
+                    behind := step.position - 1;
+                    behind_type := last_type;
+                    inserted := array_append(inserted, row(step.position, 2, '{"type":"RUN_STARTED"' || ids, null, null)::agui_internal.insertion);
+                else
+                    behind := null;
+                    behind_type := null;
+                    ids := step.ids;
+                end if;
+                phase := 'running';
+                if step.position > 1 then
+                    stretch := stretch + 1;
+                end if;
+                begins_at := step.position;
+                opened := '{}';
+            end if;
+
+            if step.type = 'RUN_FINISHED' then
+                if ids = '' then
+                    ids := step.ids;
+                end if;
+                interrupts := coalesce(step.interrupts, interrupts);
+                phase := 'finished';
+            elsif step.type = 'RUN_ERROR' then
+                phase := 'failed';
+            end if;
+            last_type := step.type;
+
+        elsif step.action = 'replace' then
+            replaced := replaced + 1;
+
+        elsif step.action = 'start' then
+            names[step.part] := step.name;
+            replaced_before[step.part] := replaced;
+            is_known[step.part] := true;
+            open_in[step.part] := stretch;
+            seen_in[step.part] := stretch;
+            openings[step.part] := step.opening;
+            closings[step.part] := step.closing;
+            owners[step.part] := case when step.kind <> 8 then step.owner end;
+            untagged[step.part] := null;
+            opened := array_append(opened, step.part);
+
+        elsif phase in ('before', 'running')
+            and (case step.action when 'need' then seen_in[step.part] <> stretch else is_known[step.part] end)
+        then
+            if open_in[step.part] <> stretch or step.action = 'need' then
+                place := begins_at;
+                slot := case when is_begun then 3 else 5 end;
+                name := names[step.part];
+                owner := owners[step.part];
+                is_there := true;
+                if step.kind <= 3 and replaced > replaced_before[step.part] then
+                    -- Is it there where the stretch begins, or else here?
+                    if begins_after <> begins_at - is_begun::int then
+                        begins_after := begins_at - is_begun::int;
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
+                        folded := begins_after;
+                        beginning := so_far;
+                    end if;
+                    subject := agui_internal.repair_subject(beginning, step.kind, step.id);
+                    if not subject.is_there then
+                        so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : step.position - 1], ','));
+                        folded := step.position - 1;
+                        subject := agui_internal.repair_subject(so_far, step.kind, step.id);
+                        place := step.position;
+                        slot := 3;
+                    end if;
+                    is_there := subject.is_there;
+                    name := subject.name;
+                    owner := subject.owner;
+                end if;
+                if is_there then
+                    is_known[step.part] := true;
+                    open_in[step.part] := stretch;
+                    seen_in[step.part] := stretch;
+                    opened := array_append(opened, step.part);
+                    inserted := array_append(inserted, row(
+                        place,
+                        slot,
+                        openings[step.part]
+                        || case step.kind when 2 then ',"toolCallName":' || coalesce(name, '""') else '' end,
+                        owner,
+                        null
+                    )::agui_internal.insertion);
+                    untagged[step.part] := cardinality(inserted);
+                else
+                    left_out := array_append(left_out, step.position);
+                    continue;
+                end if;
+            end if;
+            if untagged[step.part] is not null and step.owner is not null and step.kind <> 8 then
+                inserted[untagged[step.part]].owner := step.owner;
+                untagged[step.part] := null;
+            end if;
+            if step.action = 'end' then
+                is_known[step.part] := false;
+                open_in[step.part] := 0;
+                untagged[step.part] := null;
+            end if;
+        end if;
+    end loop;
+
+    if inserted = '{}' and left_out = '{}' then
+        return events;
+    end if;
+    select string_agg(item.text, ',' order by item.position, item.slot, item.place) into repaired
+    from (
+        select element.position, 4 as slot, 0 as place, element.text
+        from unnest(raws) with ordinality as element (text, position)
+        where not exists (select from unnest(left_out) as gone (position) where gone.position = element.position)
+        union all
+        select
+            lacking.position,
+            lacking.slot,
+            lacking.place,
+            coalesce(
+                agui_internal.json_unguard(
+                    lacking.event || coalesce(',"subagentRunId":' || lacking.owner, '') || '}'
+                ),
+                raws[lacking.copy]
+            )
+        from unnest(inserted) with ordinality as lacking (position, slot, event, owner, copy, place)
+    ) as item;
+    if agui_internal.fold_difference(meant, agui_internal.fold_given(null, repaired)) is not null then
+        return events;
+    end if;
+    return '[' || repaired || ']';
+end
+$function$;
+
+comment on function agui_internal.repaired_events(json) is
+    'Events with what they lack of the life of runs: a beginning behind an end and where a run begins with something else, an end before '
+    'a RUN_STARTED in a run, and the ends and starts of what is open there. They mean the same and the client''s verifier accepts them if '
+    'nothing else is wrong with them; events that keep the rules come back as they are.';
+
+revoke execute on function agui_internal.repaired_events(json) from public;
 
 -- sql/internal/streams/replay_events.sql
 create or replace function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text)
@@ -13538,6 +14086,20 @@ create type agui_internal.event_fields as (
 comment on type agui_internal.event_fields is
     'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL looks at. One that is null reads as absent. Strings are in their one '
     'usual spelling, whatever the event wrote: equal strings are equal texts.';
+
+-- sql/internal/types/insertion.sql
+create type agui_internal.insertion as (
+    position int,
+    slot     int,
+    event    text,
+    owner    text,
+    copy     int
+);
+
+comment on type agui_internal.insertion is
+    'An event that a stream lacks: where it comes (the position of an event; slots 0 closings, 1 an end, 2 a beginning and 3 starts '
+    'before it, 5 starts behind it), its text without the last brace (guarded), the subagent that it names besides, or the position '
+    'of the event that it is a copy of.';
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -14461,7 +15023,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a208bcf1cd1cd9cea1f746c49b071e7f77976e18cdd4c880a3032ee57dcd8f56'', ''{
+as 'select 2, ''e793db28ef682717f16008b8aa6c35953bea687c9a86ab029ce3d031ab0b40f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -14517,15 +15079,16 @@ routine agui_internal.json_member_set, routine agui_internal.json_members, routi
 routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
-routine agui_internal.json_string_text, routine agui_internal.json_string_text_escapes,
-routine agui_internal.json_string_token, routine agui_internal.json_string_token_escapes,
-routine agui_internal.json_text, routine agui_internal.json_timestamp, routine agui_internal.json_to_jsonb,
-routine agui_internal.json_too_deep, routine agui_internal.json_unguard, routine agui_internal.last_activity_at,
-routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
-routine agui_internal.lease_of, routine agui_internal.life_cycle, routine agui_internal.lineage_events,
-routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.next_place,
+routine agui_internal.json_string_member, routine agui_internal.json_string_text,
+routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
+routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
+routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
+routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
+routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
+routine agui_internal.lineage_events, routine agui_internal.load_snapshot, routine agui_internal.lock_thread,
+routine agui_internal.log_bytes_since, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
 routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
 routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
 routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
@@ -14535,7 +15098,8 @@ routine agui_internal.read_event_span, routine agui_internal.reap_run, routine a
 routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
 routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
 routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
+routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
+routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
 routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
 routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
 routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
@@ -14563,10 +15127,10 @@ type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_
 type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
 type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
-type agui_internal.input_place, type agui_internal.json_nodes, type agui_internal.life_event,
-type agui_internal.open_part, type agui_internal.reopening, type agui_internal.run_position,
-type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,
-view agui.stats
+type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

@@ -167,6 +167,9 @@ begin
                 when element.type = 'MESSAGES_SNAPSHOT' then
                     json_typeof(element.body -> 'messages') is distinct from 'array' or left(element.metadata::text, 1) <> '{'
                 when element.type = 'RUN_STARTED' then json_typeof(element.body -> 'input') not in ('object', 'null')
+                when element.type = 'RUN_FINISHED' then
+                    element.body -> 'outcome' ->> 'type' = 'interrupt'
+                    and json_typeof(element.body -> 'outcome' -> 'interrupts') is distinct from 'array'
             end, false) as is_odd
         from element
     ),

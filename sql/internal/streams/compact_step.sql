@@ -1,8 +1,8 @@
 -- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
 -- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
 --
--- In shape stream all runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In
--- shape snapshot each run has the whole list of messages in its form, so each is folded.
+-- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
+-- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -25,7 +25,8 @@ declare
     form        text;
     first_run   int := 1;
     last_run    int;
-    at_once     int := 1;
+    at_once     int;
+    streamed    int;   -- how many runs come in shape stream
     truth       agui_internal.fold;  -- what the originals mean
     replica     agui_internal.fold;  -- and what their compact forms mean
     truth_end   agui_internal.fold;
@@ -43,17 +44,25 @@ begin
         has_changes := array_append(has_changes, run.changes_messages);
     end loop;
 
-    if shape = 'stream' then
-        at_once := cardinality(originals);
-    end if;
+    streamed := cardinality(originals) - (shape = 'snapshot')::int;
+    at_once := streamed;
 
     while first_run <= cardinality(originals) loop
-        last_run := least(first_run + at_once - 1, cardinality(originals));
+        last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if shape = 'snapshot' and heads[first_run] is not null then
+            if first_run > streamed and heads[first_run] is not null and not exists (
+                -- A list of messages would give what is open in chunks to another agent than the chunks do.
+                select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
+                cross join lateral agui_internal.repair_subject(
+                    truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
+                ) as subject
+                where subject.is_there
+                and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
+                    <> coalesce(agui_internal.json_string_token(subject.owner), '')
+            ) then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;
@@ -78,10 +87,8 @@ begin
             truth := truth_end;
             replica := replica_end;
             first_run := last_run + 1;
-            if shape = 'stream' then
-                at_once := at_once * 2;
-            end if;
-        elsif at_once > 1 then
+            at_once := at_once * 2;
+        elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
             -- What stands before means the same in another way (two messages that are one in the original, say).

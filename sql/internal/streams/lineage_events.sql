@@ -22,6 +22,13 @@ begin
     return (
         select ('[' || coalesce(string_agg(
             case
+                when with_inputs
+                    and batch.first_seq + element.position - 1 = ancestor.first_seq
+                    and (place.seq is null or place.is_start)
+                    and agui_internal.event_type(element.payload) is distinct from 'RUN_STARTED'
+                then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
+                else ''
+            end || case
                 when place.seq is null then element.payload::text
                 when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
                     agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
@@ -49,6 +56,7 @@ $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
     'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED.';
+    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
+    'RUN_STARTED before runs that begin with another event.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
