@@ -430,7 +430,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, `set local agui.lease = '0 seconds'`); err != nil {
+	if _, err := tx.Exec(ctx, `select agui.set_setting('lease', '0')`); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, store.WithTx(tx), "t", "next", events(started("next")))

@@ -19,8 +19,8 @@ type RunStatus struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"` // zero while it is running
 	// AliveAt is its last sign of life: when its writer last appended an event, or said that it is there.
 	AliveAt time.Time `json:"aliveAt"`
-	// Stale says that it is running, but gave no sign of life within the lease (the database's setting agui.lease, 5 minutes unless
-	// set). pgagui reap will close it, or the next run.
+	// Stale says that it is running, but gave no sign of life within its lease (docs/settings.md).
+	// pgagui reap will close it, or the next run.
 	Stale bool `json:"stale,omitempty"`
 	// StopRequestedAt is when RequestStop was first called for it; zero: it was not.
 	StopRequestedAt time.Time `json:"stopRequestedAt,omitzero"`

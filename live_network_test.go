@@ -321,7 +321,7 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 
 func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	t.Parallel()
-	proxy, through, beside := newNetwork(t, "agui.lease = '300ms'")
+	proxy, through, beside := newNetwork(t, "lease = 300ms")
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 5 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))

@@ -4,6 +4,7 @@ package pgagui_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // bothWays runs a test on a database that it reaches directly, and on one that it reaches through PgBouncer. The settings, such as
-// "agui.lease = '1s'", are those of the database.
+// "lease = 1s", are those of the database.
 func bothWays(t *testing.T, test func(t *testing.T, address string), settings ...string) {
 	t.Parallel()
 	database := func(t *testing.T) string {
@@ -34,7 +35,7 @@ func bothWays(t *testing.T, test func(t *testing.T, address string), settings ..
 	})
 }
 
-// set gives a database settings, for those who connect from now on.
+// set gives a database settings.
 func set(t testing.TB, address string, settings []string) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), address)
@@ -43,8 +44,8 @@ func set(t testing.TB, address string, settings []string) {
 	}
 	defer connection.Close(t.Context())
 	for _, setting := range settings {
-		database := pgx.Identifier{connection.Config().Database}.Sanitize()
-		if _, err := connection.Exec(t.Context(), "alter database "+database+" set "+setting); err != nil {
+		name, value, _ := strings.Cut(setting, " = ")
+		if _, err := connection.Exec(t.Context(), `select agui.set_setting($1, $2)`, name, value); err != nil {
 			t.Fatal(err)
 		}
 	}

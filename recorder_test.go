@@ -401,7 +401,7 @@ func aStopRequestReachesTheRecorder(t *testing.T, address string) {
 }
 
 func TestAnIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T) {
-	bothWays(t, anIdleRunStaysAliveAndASilentOneIsCutOff, "agui.lease = '300ms'")
+	bothWays(t, anIdleRunStaysAliveAndASilentOneIsCutOff, "lease = 300ms")
 }
 
 func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {

@@ -133,7 +133,7 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 		},
 		"reaped": func(thread string) {
 			mustAppend(t, store, thread, "r", events(started("r")))
-			if _, err := pool.Exec(ctx, `begin; set local agui.lease = '0'; select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); commit`); err != nil {
+			if _, err := pool.Exec(ctx, `begin; select agui.set_setting('lease', '0'); select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); select agui.set_setting('lease', null); commit`); err != nil {
 				t.Fatal(err)
 			}
 		},

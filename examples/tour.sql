@@ -141,11 +141,12 @@ from agui.keep_alive(array['live-1', 'live-2'], array['run-1', 'run-1']);
 select agui.append('live-1', 'run-1', '[{"type": "TEXT_MESSAGE_END", "messageId": "a1"}, {"type": "RUN_FINISHED"}]', after_seq => 2);
 select run_id, status, last_seq, is_stale, stop_reason from agui.status('live-1');
 
-\echo == The writer of the other is gone: without a sign of life for agui.lease, 5 minutes unless set, its run is ended in its place. Should it come back, it is told.
-set agui.lease = '0 seconds';
+\echo == The writer of the other is gone: after the lease its run is ended in its place. Should it come back, it gets an error.
+select name, value, unit from agui.setting order by name;
+select agui.set_setting('lease', '0 seconds');
 select run_id, status, is_stale from agui.status('live-2');
 call agui.reap();
-reset agui.lease;
+select agui.set_setting('lease', null);
 select seq, payload from agui.events('live-2', after_seq => 2);
 select agui.append('live-2', 'run-1', '[{"type": "STEP_FINISHED", "stepName": "search"}, {"type": "RUN_FINISHED"}]', after_seq => 2);
 

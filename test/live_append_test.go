@@ -333,7 +333,7 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 			// Now and then a run counts as stale at once.
 			lease := oneOf(g, "0 seconds", "", "", "", "", "", "", "")
 			for _, db := range []*pgxpool.Conn{one, many} {
-				if _, err := db.Exec(ctx, `select set_config('agui.lease', $1, false)`, lease); err != nil {
+				if _, err := db.Exec(ctx, `select agui.set_setting('lease', nullif($1, ''))`, lease); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -53,18 +53,13 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	if _, err := writer.Exec(ctx, `select agui.append('busy', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, `set agui.lease = '0 seconds'`); err != nil {
+	if _, err := pool.Exec(ctx, `select agui.set_setting('lease', '0 seconds')`); err != nil {
 		t.Fatal(err)
 	}
 	const status = `run.status || coalesce(', ' || run.cut_off_reason, '')`
 	reap := func(arguments, want string) {
 		t.Helper()
-		if _, err := conn.Exec(ctx, `call agui.reap(`+arguments+`)`); err != nil {
+		if _, err := pool.Exec(ctx, `call agui.reap(`+arguments+`)`); err != nil {
 			t.Fatal(err)
 		}
 		if got := runsOf(t, pool, status); got != want {
@@ -81,7 +76,7 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	if err := other.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(ctx, `call agui.reap(max_runs => 1)`); err != nil {
+	if _, err := pool.Exec(ctx, `call agui.reap(max_runs => 1)`); err != nil {
 		t.Fatal(err)
 	}
 	var ended int
@@ -118,14 +113,24 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 	if _, err := other.Exec(ctx, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`); err != nil {
 		t.Fatal(err)
 	}
-	for lease, want := range map[string]string{
-		"5 minutes": "[asked to stop f ended f gone f locked f running f]",
-		"0 seconds": "[asked to stop t ended f gone f locked f running t]",
+	for _, call := range []struct{ before, wrote string }{
+		{`select 1`, "[asked to stop t ended f gone f locked f running t]"}, // the first heartbeat
+		{`update agui.run set has_heartbeat = true, seen_at = now() - interval '9 seconds'`, "[asked to stop f ended f gone f locked f running f]"},
+		{`update agui.run set has_heartbeat = true, seen_at = now() - interval '10 seconds'`, "[asked to stop t ended f gone f locked f running t]"},
 	} {
+		other.Rollback(ctx)
 		tx := begin(t, pool, pgx.ReadCommitted)
-		if _, err := tx.Exec(ctx, `select set_config('agui.lease', $1, true)`, lease); err != nil {
+		if _, err := tx.Exec(ctx, call.before); err != nil {
 			t.Fatal(err)
 		}
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		other = begin(t, pool, pgx.ReadCommitted)
+		if _, err := other.Exec(ctx, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`); err != nil {
+			t.Fatal(err)
+		}
+		tx = begin(t, pool, pgx.ReadCommitted)
 		rows, err := tx.Query(ctx, `
 			select concat_ws(' ', call_no, status, stop_requested_at is not null, stop_reason, cut_off_reason)
 			from agui.keep_alive($1, array_fill('r'::text, array[6]))`, append(threads, "never begun"))
@@ -137,10 +142,10 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := fmt.Sprint(signals), "[1 running t enough 2 finished f 3 failed f too long away]"; got != want {
-			t.Errorf("lease %s: heard %s, want %s", lease, got, want)
+			t.Errorf("after %s: heard %s, want %s", call.before, got, want)
 		}
-		if got := runsOf(t, tx, `case when run.seen_at is null then 'f' else 't' end`); got != want {
-			t.Errorf("lease %s: wrote %s, want %s", lease, got, want)
+		if got := runsOf(t, tx, `case when run.seen_at >= now() then 't' else 'f' end`); got != call.wrote {
+			t.Errorf("after %s: wrote %s, want %s", call.before, got, call.wrote)
 		}
 		tx.Rollback(ctx)
 	}

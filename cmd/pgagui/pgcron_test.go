@@ -85,13 +85,14 @@ func TestPgCron(t *testing.T) {
 	for how, backgroundWorkers := range map[string]string{"through connections": "off", "in background workers": "on"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0", "agui.lease": "0"})
+			server := startPgCron(t, map[string]string{"cron.use_background_workers": backgroundWorkers, "agui.repack_after": "0"})
 			if server == nil {
 				t.Skip("pg_cron is not installed (postgresql-NN-cron)")
 			}
 			commands := commandLine{t, server.url}
 			importThreads(t, commands, 20)
 			leaveRun(t, commands, "left", "r")
+			setLease(t, commands, "0")
 			recipe := readDeploy(t, "pg_cron.sql")
 			server.execute(t, recipe)
 			server.execute(t, recipe) // once more changes nothing

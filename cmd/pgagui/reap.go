@@ -15,8 +15,8 @@ func (p *program) reapCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "reap",
 		Short: "Close the runs whose writers are gone",
-		Long: `Closes the runs in progress, of all scopes, that gave no sign of life within the lease (the setting agui.lease of the database, 5 minutes
-unless set): what they left open is ended in the log, then a RUN_ERROR says why. Without it such a run is in progress, for all who look at
+		Long: `Closes the runs in progress, of all scopes, that gave no sign of life within the lease (the settings lease and
+heartbeat_lease, see the view agui.setting): what they left open is ended in the log, then a RUN_ERROR says why. Without it such a run is in progress, for all who look at
 it, until the next run of its thread begins. A writer that comes back late is refused. "pgagui status THREAD" says when a run last gave a
 sign of life, "pgagui stats" how many are stale.
 

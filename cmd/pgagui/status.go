@@ -16,8 +16,8 @@ func (p *program) statusCommand() *cobra.Command {
 		Use:   "status THREAD",
 		Short: "Say whether a run is in progress, and whether its writer is still there",
 		Long: `Says how the head of a thread is, or the run that --run names: in progress or how it ended, its events so far, and when its writer last gave
-a sign of life, by an event or by agui.keep_alive. A run that is silent for longer than the lease (the setting agui.lease of the
-database, 5 minutes unless set) is stale: "pgagui reap" closes it, or the next run of the thread.`,
+a sign of life, by an event or by agui.keep_alive. A run that is silent for longer than the lease (the settings lease
+and heartbeat_lease, see the view agui.setting) is stale: "pgagui reap" closes it, or the next run of the thread.`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {

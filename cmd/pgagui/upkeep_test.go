@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -123,8 +122,7 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 func setLease(t *testing.T, commands commandLine, lease string) {
 	t.Helper()
 	pool := testdb.Connect(t, commands.databaseURL)
-	name := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
-	if _, err := pool.Exec(t.Context(), fmt.Sprintf(`alter database %s set agui.lease = '%s'`, name, lease)); err != nil {
+	if _, err := pool.Exec(t.Context(), `select agui.set_setting('lease', $1)`, lease); err != nil {
 		t.Fatal(err)
 	}
 }

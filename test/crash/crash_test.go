@@ -150,7 +150,7 @@ func (r *round) startServer() {
 	r.t.Helper()
 	settings := map[string]string{
 		"fsync": "off", "full_page_writes": "off", // the machine does not crash, only the server
-		"shared_buffers": "32MB", "agui.lease": lease, "agui.repack_after": "0",
+		"shared_buffers": "32MB", "agui.repack_after": "0",
 	}
 	if r.variant.relaxed {
 		// What makes it likely that a crash takes back what was committed.
@@ -173,6 +173,7 @@ func (r *round) startServer() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(r.pool.Close)
+	r.execute(`select agui.set_setting('lease', '` + lease + `')`)
 	if r.variant.pooled {
 		r.url = pooler.Start(r.t, r.url)
 	}
