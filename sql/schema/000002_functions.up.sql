@@ -9226,18 +9226,18 @@ declare
         else greatest(agui_internal.lease() / 3, interval '90 seconds')
     end;
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
-    timeline constant text := agui_internal.timeline();
+    current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
     moment timestamptz;
 begin
     select * into last from agui_internal.uptime;
     if not found then
         insert into agui_internal.uptime (up_since, checked_at, timeline)
-        values ('-infinity', clock_timestamp(), timeline)
+        values ('-infinity', clock_timestamp(), current_timeline)
         on conflict do nothing;
         return;
     end if;
-    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from note_uptime.timeline then
+    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
         return;
     end if;
     -- A row that is locked is being written by another one, who sees the same.
@@ -9248,11 +9248,11 @@ begin
     moment := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> note_uptime.timeline then moment
+            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
             else last.up_since
         end,
         checked_at = moment,
-        timeline = note_uptime.timeline;
+        timeline = current_timeline;
 end
 $$;
 
@@ -13392,7 +13392,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''adba510b2eb9c0ad36c4d25c0d80e77039cf0f45c0f304d91e38f2cddc586905'', ''{
+as 'select 2, ''ad2c9605869774c0cbc9d166238cdd867080b3b841713c1949def59be1d312dc'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

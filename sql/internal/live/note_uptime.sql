@@ -11,18 +11,18 @@ declare
         else greatest(agui_internal.lease() / 3, interval '90 seconds')
     end;
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
-    timeline constant text := agui_internal.timeline();
+    current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
     moment timestamptz;
 begin
     select * into last from agui_internal.uptime;
     if not found then
         insert into agui_internal.uptime (up_since, checked_at, timeline)
-        values ('-infinity', clock_timestamp(), timeline)
+        values ('-infinity', clock_timestamp(), current_timeline)
         on conflict do nothing;
         return;
     end if;
-    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from note_uptime.timeline then
+    if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
         return;
     end if;
     -- A row that is locked is being written by another one, who sees the same.
@@ -33,11 +33,11 @@ begin
     moment := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> note_uptime.timeline then moment
+            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
             else last.up_since
         end,
         checked_at = moment,
-        timeline = note_uptime.timeline;
+        timeline = current_timeline;
 end
 $$;
 

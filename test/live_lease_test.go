@@ -1,0 +1,395 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+func mustRun(t testing.TB, db querier, statement string, arguments ...any) {
+	t.Helper()
+	if rows, err := db.Query(context.Background(), statement, arguments...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	} else if rows.Close(); rows.Err() != nil {
+		t.Fatalf("%s: %v", statement, rows.Err())
+	}
+}
+
+func answerOf[T any](t testing.TB, db querier, statement string, arguments ...any) T {
+	t.Helper()
+	rows, err := db.Query(context.Background(), statement, arguments...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return answer
+}
+
+// next begins the next run of a thread, and returns the error in the words of the database; nil: it has begun.
+func next(pool *pgxpool.Pool, thread string) *pgconn.PgError {
+	_, err := pool.Exec(context.Background(), `select agui.append($1, 'next', '[{"type":"RUN_STARTED"}]')`, thread)
+	var refused *pgconn.PgError
+	if err != nil && !errors.As(err, &refused) {
+		refused = &pgconn.PgError{Message: err.Error()}
+	}
+	return refused
+}
+
+func startCluster(t *testing.T, settings map[string]string) (*cluster.Cluster, *pgxpool.Pool) {
+	t.Helper()
+	settings["fsync"] = "off"
+	server, err := cluster.Start(t.Context(), cluster.Options{Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	return server, testdb.Connect(t, server.URL("postgres"))
+}
+
+const shortLease = 2 * time.Second
+
+// leaveRuns begins two runs with a short lease, one with heartbeats and one without.
+func leaveRuns(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	mustRun(t, pool, `select agui.set_setting('lease', $1)`, shortLease.String())
+	beginRuns(t, pool, "bare", "recorded")
+	mustRun(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
+}
+
+// wantWholeLease checks that neither the next run nor agui.reap cuts the runs off, and that both do after a lease.
+func wantWholeLease(t *testing.T, pool *pgxpool.Pool, order ...string) {
+	t.Helper()
+	begin := time.Now()
+	for _, way := range order {
+		if way == "reap" {
+			mustRun(t, pool, `call agui.reap()`)
+		} else if refused := next(pool, "bare"); refused == nil || refused.Code != "UI006" {
+			t.Errorf("the next run after an outage: %v", refused)
+		}
+	}
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.run where status <> 'running'`); n > 0 && time.Since(begin) < shortLease {
+		t.Errorf("%d runs were cut off at once after the outage", n)
+	}
+	time.Sleep(time.Until(begin.Add(shortLease + 300*time.Millisecond)))
+	mustRun(t, pool, `call agui.reap()`)
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.run where cut_off_reason is not null`); n != 2 {
+		t.Errorf("a lease after the outage %d runs are cut off, want both", n)
+	}
+	if refused := next(pool, "recorded"); refused != nil {
+		t.Errorf("the next run after that: %v", refused)
+	}
+}
+
+func TestRunsHaveTheirWholeLeaseAfterTheServerWasDown(t *testing.T) {
+	t.Parallel()
+	server, pool := startCluster(t, map[string]string{})
+	leaveRuns(t, pool)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(shortLease + 100*time.Millisecond)
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool.Reset()
+	wantWholeLease(t, pool, "append", "reap")
+}
+
+// The server's start time does not tell that it recovered from a crash of one of its processes.
+func TestRunsHaveTheirWholeLeaseAfterACrashOfAProcess(t *testing.T) {
+	t.Parallel()
+	_, pool := startCluster(t, map[string]string{"restart_after_crash": "on"})
+	leaveRuns(t, pool)
+	time.Sleep(shortLease + 100*time.Millisecond)
+	pid := answerOf[int](t, pool, `select pg_backend_pid()`)
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Signal(syscall.SIGKILL); err != nil {
+		t.Skip("the processes of the server are not ours to kill: ", err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if err := pool.Ping(t.Context()); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		pool.Reset()
+	}
+	pool.Reset()
+	wantWholeLease(t, pool, "append", "reap")
+}
+
+func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
+	t.Parallel()
+	for _, first := range [][]string{{"append", "reap"}, {"reap", "append"}} {
+		t.Run(strings.Join(first, " then "), func(t *testing.T) {
+			t.Parallel()
+			primary, pool := startCluster(t, map[string]string{})
+			leaveRuns(t, pool)
+			standby, err := primary.Standby(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
+			if errors.Is(err, errors.ErrUnsupported) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := standby.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := primary.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			promoted := testdb.Connect(t, standby.URL("postgres"))
+			time.Sleep(shortLease + 100*time.Millisecond)
+			if err := standby.Promote(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantWholeLease(t, promoted, first...)
+		})
+	}
+}
+
+// Where the server was there all the time but nobody reached it, the first call that does begins the leases anew.
+func TestRunsHaveTheirWholeLeaseAfterATimeWithoutCalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		away, call string
+		isKept     bool
+	}{
+		{"16 seconds", `select agui.keep_alive('{}', '{}')`, true},
+		{"14 seconds", `select agui.keep_alive('{}', '{}')`, false},
+		{"101 seconds", `call agui.reap()`, true},
+		{"99 seconds", `call agui.reap()`, false},
+	} {
+		t.Run(test.call+" after "+test.away, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			mustRun(t, pool, `select agui.set_setting('heartbeat_lease', '30 s'), agui.set_setting('lease', '5 minutes')`)
+			beginRuns(t, pool, "recorded", "bare")
+			mustRun(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
+			// The server started long ago.
+			mustRun(t, pool, `
+				create or replace function agui_internal.reachable_since() returns timestamptz language sql stable
+				return (select uptime.up_since from agui_internal.uptime as uptime)`)
+			mustRun(t, pool, `alter table agui.batch disable trigger all`)
+			mustRun(t, pool, `update agui.run set seen_at = now() - interval '1 hour' where has_heartbeat`)
+			mustRun(t, pool, `update agui.batch set recorded_at = now() - interval '2 hours'`)
+			mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - $1::interval`, test.away)
+			mustRun(t, pool, test.call)
+			mustRun(t, pool, `call agui.reap()`)
+			running := answerOf[int](t, pool, `select count(*)::int from agui.run where status = 'running'`)
+			if want := map[bool]int{true: 2, false: 0}[test.isKept]; running != want {
+				t.Errorf("%d runs are in progress, want %d", running, want)
+			}
+		})
+	}
+}
+
+func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	beginRuns(t, pool, "bare", "detached", "recorded", "taken over")
+	mustRun(t, pool, `select agui.keep_alive('{detached,recorded,taken over}', '{r,r,r}')`)
+	mustRun(t, pool, `select agui.keep_alive('{detached}', '{r}', detach => true)`)
+	age := func(seconds int) {
+		mustRun(t, pool, `
+			create or replace function agui_internal.reachable_since() returns timestamptz language sql stable return '-infinity'::timestamptz`)
+		mustRun(t, pool, `alter table agui.batch disable trigger all`)
+		mustRun(t, pool, `update agui.run set seen_at = seen_at - make_interval(secs => $1)`, seconds)
+		mustRun(t, pool, `update agui.batch set recorded_at = recorded_at - make_interval(secs => $1)`, seconds)
+	}
+	stale := func() string {
+		return answerOf[string](t, pool, `
+			select coalesce(string_agg(thread_id, ', ' order by thread_id), '')
+			from agui.thread where (agui.status(thread_id)).is_stale`)
+	}
+	age(29)
+	if got := stale(); got != "" {
+		t.Errorf("within the short lease these are stale: %s", got)
+	}
+	age(2)
+	mustRun(t, pool, `select agui.append('taken over', 'r', '[{"type":"CUSTOM"}]')`) // by a writer without heartbeats
+	if got := stale(); got != "recorded" {
+		t.Errorf("after the short lease these are stale: %s", got)
+	}
+	if n := answerOf[int](t, pool, `select stale_runs::int from agui.lag`); n != 1 {
+		t.Errorf("agui.lag counts %d stale runs", n)
+	}
+	age(31)
+	if got := stale(); got != "recorded" {
+		t.Errorf("a little later these are stale: %s", got)
+	}
+	mustRun(t, pool, `call agui.reap()`)
+	if got := answerOf[string](t, pool, `select string_agg(cut_off_reason, ', ') from agui.run`); got != "no sign of life for 00:00:30" {
+		t.Errorf("cut off: %s", got)
+	}
+	age(300)
+	if got := stale(); got != "bare, detached, taken over" {
+		t.Errorf("after the long lease these are stale: %s", got)
+	}
+}
+
+func TestRunInProgressSaysWhenItEndsAndWhatToCall(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	beginRuns(t, pool, "t")
+	mustRun(t, pool, `select agui.keep_alive('{t}', '{r}')`)
+	refused := next(pool, "t")
+	if refused == nil || refused.Code != "UI006" {
+		t.Fatalf("got %v", refused)
+	}
+	for _, want := range []string{"Its last sign of life was 00:00:00", "its lease ends in 00:00:2", ", at 20"} {
+		if !strings.Contains(refused.Detail, want) {
+			t.Errorf("the detail %q lacks %q", refused.Detail, want)
+		}
+	}
+	for _, call := range []string{"agui.request_stop", "agui.abandon", "parallel => true"} {
+		if !strings.Contains(refused.Hint, call) {
+			t.Errorf("the hint %q does not name %s", refused.Hint, call)
+		}
+	}
+}
+
+// An append costs what it did: it looks at no setting and writes to no row but those of its thread.
+func TestAppendsDoNotTouchLeases(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	tx := begin(t, pool, pgx.ReadCommitted)
+	touched := func() int {
+		return answerOf[int](t, tx, `
+			select sum(seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd)::int
+			from pg_stat_xact_user_tables
+			where schemaname = 'agui_internal' and relname in ('setting', 'uptime')`)
+	}
+	before := touched()
+	for _, events := range []string{`{"type":"RUN_STARTED"}`, `{"type":"CUSTOM"}`, `{"type":"CUSTOM"},{"type":"CUSTOM"}`, `{"type":"RUN_FINISHED"}`} {
+		mustRun(t, tx, `select agui.append('one', 'r', $1)`, "["+events+"]")
+		mustRun(t, tx, `select agui.append_many('{many}', '{r}', array[$1::json])`, "["+events+"]")
+	}
+	if n := touched() - before; n != 0 {
+		t.Errorf("appends have touched the tables of leases %d times", n)
+	}
+}
+
+func TestUptimeIsWrittenRarely(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	written := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`)
+	for range 20 {
+		mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+		mustRun(t, pool, `call agui.reap()`)
+	}
+	if got := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`); got != written {
+		t.Error("it is written again within 10 seconds")
+	}
+	mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
+	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	if !answerOf[bool](t, pool, `select checked_at > now() - interval '5 seconds' and up_since = '-infinity' from agui_internal.uptime`) {
+		t.Error("it is not written after 10 seconds, or up_since has moved")
+	}
+	// One that another transaction writes to is waited for by nobody.
+	mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
+	other := begin(t, pool, pgx.ReadCommitted)
+	mustRun(t, other, `update agui_internal.uptime set checked_at = now()`)
+	tx := begin(t, pool, pgx.ReadCommitted)
+	mustRun(t, tx, `set local lock_timeout = '5s'`)
+	mustRun(t, tx, `select agui.keep_alive('{}', '{}')`)
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, test := range []struct{ name, value, want string }{
+		{"lease", "10 minutes", "600"},
+		{"lease", "90", "90"},
+		{"lease", "1.5 s", "1.5"},
+		{"heartbeat_lease", "2 hours", "7200"},
+		{"lease", "-1", `setting "lease": -1 is out of range: it takes 0 to 31536000 seconds`},
+		{"lease", "2 years", `setting "lease": 2 years is out of range: it takes 0 to 31536000 seconds`},
+		{"lease", "long", `setting "lease": "long" is not a value in seconds`},
+		{"lease", "", `setting "lease": "" is not a value in seconds`},
+		{"leese", "1", `there is no setting "leese"`},
+	} {
+		_, err := pool.Exec(t.Context(), `select agui.set_setting($1, $2)`, test.name, test.value)
+		var got string
+		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+			if got = refused.Message; refused.Code != "22023" {
+				t.Errorf("%s = %q: SQLSTATE %s", test.name, test.value, refused.Code)
+			}
+		} else {
+			got = answerOf[string](t, pool, `select trim_scale(value)::text from agui.setting where name = $1`, test.name)
+		}
+		if got != test.want {
+			t.Errorf("%s = %q: %s, want %s", test.name, test.value, got, test.want)
+		}
+	}
+	if got := answerOf[string](t, pool, `select agui_internal.lease() || ', ' || agui_internal.heartbeat_lease()`); got != "00:00:01.5, 00:00:01.5" {
+		t.Errorf("leases %s: heartbeat_lease is never longer than lease", got)
+	}
+	mustRun(t, pool, `select agui.set_setting(name, null) from agui.setting`)
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.setting where value <> default_value`); n != 0 {
+		t.Errorf("%d settings do not have their default", n)
+	}
+	// After a restore of the schema alone they are missing; and an upgrade keeps what was set.
+	mustRun(t, pool, `select agui.set_setting('lease', '1 hour')`)
+	mustRun(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
+	mustRun(t, pool, `update agui_internal.setting set description = 'old'`)
+	mustRun(t, pool, `call agui.grant_access()`)
+	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old'`); got != "heartbeat_lease 30, lease 3600" {
+		t.Errorf("after a repair: %s", got)
+	}
+}
+
+func TestTheDocsListAllSettings(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	text, err := os.ReadFile("../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := pool.Query(t.Context(), `select name from agui.setting order by name`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(line, "| `") {
+			documented = append(documented, strings.Trim(cells[1], " `"))
+		}
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(documented) != fmt.Sprint(names) {
+		t.Errorf("docs/settings.md lists %v, the database has %v", documented, names)
+	}
+}
