@@ -65,8 +65,8 @@ var errorOfState = map[string]error{
 	"54001": ErrLimitExceeded,
 }
 
-// Error is a refusal of the database. It is one of the Err variables of this package to errors.Is, and its *pgconn.PgError to
-// errors.As.
+// Error is a refusal. It is one of the Err variables of this package to errors.Is, and, where the database refused, its *pgconn.PgError
+// to errors.As.
 type Error struct {
 	// Kind is one of the Err variables.
 	Kind error
@@ -87,7 +87,12 @@ func (e *Error) Error() string {
 	return e.Message + ". " + strings.TrimSuffix(e.Detail, ".")
 }
 
-func (e *Error) Unwrap() []error { return []error{e.Kind, e.cause} }
+func (e *Error) Unwrap() []error {
+	if e.cause == nil { // or errors.As would find a *pgconn.PgError that is nil
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.cause}
+}
 
 // refusal makes an *Error of what the database refused and leaves any other error as it is.
 func refusal(err error) error {

@@ -56,7 +56,7 @@ type FollowOptions struct {
 func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.live == nil {
-			yield(Event{}, errors.New("follow: a transaction sees no news; use a Store on a pool"))
+			yield(Event{}, fmt.Errorf("follow thread %q: %w", threadID, ErrNeedsPool))
 			return
 		}
 		f := &follower{
@@ -339,7 +339,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 
 // asked asks the database again while it cannot be reached.
 func asked[T any](ctx context.Context, f *follower, ask func(context.Context) (T, error)) (T, error) {
-	answer, err := again(ctx, f.store.live.callTimeout, f.store.live.outage.report, ask)
+	answer, err := again(ctx, f.store.live.attempts(), ask)
 	return answer, refusal(err)
 }
 

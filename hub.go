@@ -84,7 +84,8 @@ func newHub(queries *db.Queries, config *Config) *hub {
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 		outage: outage{
 			logger: config.Logger,
-			lost:   "pgagui: followers get no news, the database is asked again and again",
+			lost:   "pgagui: followers get no news, they ask the database until it answers",
+			still:  "pgagui: followers still get no news",
 			back:   "pgagui: followers get news again",
 		},
 	}
@@ -93,6 +94,9 @@ func newHub(queries *db.Queries, config *Config) *hub {
 	setDefault(&h.outage.logger, slog.Default())
 	return h
 }
+
+// attempts say how queries of followers are repeated.
+func (h *hub) attempts() attempts { return attempts{timeout: h.callTimeout, report: h.outage.report} }
 
 // join returns the topic of a thread for one more follower, which must leave it in the end.
 func (h *hub) join(key topicKey) *topic {
@@ -238,7 +242,7 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		case err == nil:
 			h.outage.report(nil)
 			backoff = h.interval
-		case isPassing(err):
+		case prospectOf(err) == transient:
 			h.outage.report(err)
 			backoff = min(2*backoff, longestBackoff)
 			rest = backoff
@@ -392,7 +396,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page),
 	}
-	rows, err := again(ctx, h.callTimeout, h.outage.report, func(ctx context.Context) ([]db.PollRow, error) {
+	rows, err := again(ctx, h.attempts(), func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)
 	})
 	if err != nil {

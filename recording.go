@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // ErrStopRequested is why the context of a recording ended when someone called RequestStop, or agui.request_stop.
@@ -49,10 +51,13 @@ type Recording struct {
 	seq          int64         // of the last one stored
 	hasEnded     bool          // RUN_FINISHED or RUN_ERROR is among what Record took
 	failure      error         // what ended it early
+	isReported   bool          // a method has returned the failure
+	inCall       int           // of the pending events, those that a call under way brings
 	changed      chan struct{} // closed at the next change; nil: nobody waits for one
 	isQueued     bool          // in the recorder's queue
 	isAlone      bool          // sent in calls of its own
 	isClosing    bool
+	isDetached   bool
 }
 
 // Begin returns a recording for a run, whose first event is RUN_STARTED, as a rule. It asks nothing of the database yet: a run that cannot begin
@@ -67,7 +72,9 @@ func (r *Recorder) Begin(ctx context.Context, threadID, runID string, options Re
 	recording.ctx, recording.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isClosed {
+	if r.store.live == nil {
+		recording.fail(fmt.Errorf("record %s: %w", recording, ErrNeedsPool))
+	} else if r.isClosed {
 		recording.fail(ErrClosed)
 	} else if problem := problemOf(options.Input); len(options.Input) > 0 && problem != "" {
 		recording.fail(&Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: its input %s", recording, problem)})
@@ -112,6 +119,7 @@ func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error
 	defer recorder.mu.Unlock()
 	for {
 		if r.failure != nil {
+			r.isReported = true
 			return r.failure
 		}
 		if r.isClosing {
@@ -150,7 +158,9 @@ func problemOf(event json.RawMessage) string {
 func (r *Recording) Flush(ctx context.Context) error {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
-	return r.flush(ctx)
+	err := r.flush(ctx)
+	r.isReported = r.isReported || r.failure != nil
+	return err
 }
 
 func (r *Recording) flush(ctx context.Context) error {
@@ -167,9 +177,11 @@ func (r *Recording) flush(ctx context.Context) error {
 }
 
 // Close stores all that Record took and ends the recording. A run that has not ended by then, with RUN_FINISHED or RUN_ERROR, has lost its
-// writer: it is ended as Store.Abandon does. When ctx ends first, the recording stays open, and Close can be called again.
+// writer: it is ended as Store.Abandon does. When ctx ends first, the recording stays open, and Close can be called again. A ctx that has ended
+// before Close is called does not count: see RecorderConfig.CloseTimeout.
 //
-// Errors: as of Flush. Once closed, it returns nil.
+// Errors: as of Flush. Once closed, it returns nil. What is not stored then, because the run was cut off or the database refused it, is what
+// Unstored returns.
 func (r *Recording) Close(ctx context.Context) error {
 	reason := "its recording was closed"
 	if cause := context.Cause(r.ctx); errors.Is(cause, ErrStopRequested) {
@@ -179,12 +191,14 @@ func (r *Recording) Close(ctx context.Context) error {
 }
 
 // Detach stores all that Record took and ends the recording, as Close does, but leaves the run in progress, for another recorder to go on with
-// (RecordOptions.AfterSeq) within the lease.
+// (RecordOptions.AfterSeq), or for a writer without one, within the database's setting lease.
 func (r *Recording) Detach(ctx context.Context) error { return r.close(ctx, nil) }
 
 // close ends the run, when it has not ended, for the reason given; nil: it stays in progress.
 func (r *Recording) close(ctx context.Context, abandon *string) error {
 	recorder := r.recorder
+	ctx, cancel := recorder.closing(ctx)
+	defer cancel()
 	recorder.mu.Lock()
 	if _, isOpen := recorder.open[r]; !isOpen {
 		recorder.mu.Unlock()
@@ -192,22 +206,35 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 	}
 	r.isClosing = true
 	err := r.flush(ctx)
+	for err == nil || r.failure != nil {
+		// The answer to a call says which of its events are stored.
+		if r.inCall == 0 || recorder.background.Err() != nil || r.wait(ctx) != nil {
+			break
+		}
+	}
 	failure := r.failure
 	isLeftOpen := r.seq > 0 && !(r.hasEnded && r.kept == r.taken)
+	r.isDetached = abandon == nil && err == nil
 	recorder.mu.Unlock()
 	if err != nil && failure == nil {
 		return err
 	}
-	// After a conflict it is another writer's run.
-	if abandon != nil && isLeftOpen && !errors.Is(failure, ErrConflictingRepeat) {
+	switch {
+	case !isLeftOpen || errors.Is(failure, ErrConflictingRepeat): // after a conflict it is another writer's run
+	case abandon != nil:
 		if failure != nil {
 			*abandon = failure.Error()
 		}
-		_, err := again(ctx, recorder.config.CallTimeout, func(error) {}, func(ctx context.Context) (int64, error) {
+		how := attempts{timeout: recorder.config.CallTimeout, report: func(error) {}}
+		_, err := again(ctx, how, func(ctx context.Context) (int64, error) {
 			return recorder.store.InScope(r.scope).Abandon(ctx, r.threadID, r.runID, *abandon)
 		})
 		if err != nil && failure == nil {
 			return fmt.Errorf("%s could not be ended: %w", r, err)
+		}
+	case failure == nil:
+		if err := recorder.detach(ctx, r); err != nil {
+			return fmt.Errorf("%s could not be detached: %w", r, err)
 		}
 	}
 	recorder.mu.Lock()
@@ -217,13 +244,84 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 	return failure
 }
 
+// Unstored returns the events that Record took and that are not in the log. While the recording is open they may still be stored. Once Close has
+// returned they are those that could not be: the run was cut off, or ended by another writer; the database refused the events; it was away for longer
+// than Close could wait. (After an error of Close itself some may be stored, whose answer was lost.)
+func (r *Recording) Unstored() []json.RawMessage {
+	r.recorder.mu.Lock()
+	defer r.recorder.mu.Unlock()
+	return slices.Clone(r.pending)
+}
+
+// AppendUnstored appends what Unstored returns as a run of its own, when the run was cut off or ended by another writer. The new run goes on from the
+// one that was recorded: its RUN_STARTED names that as its parent, and an event of type CUSTOM with the name "pgagui.continues" says behind which seq
+// the events belong. What was open there (messages, tool calls, steps) is opened again, so clients join the pieces. The new run ends as the events say, or
+// as Store.Abandon ends one. It returns the last seq; 0: nothing was to be appended.
+//
+// Close the recording first, so that nothing is stored twice. A call that failed may be repeated with the same run id.
+//
+// Errors: those of Append; ErrUnknownRun when nothing of the run is in the log: then record Unstored as a run of any id.
+func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, error) {
+	recorder := r.recorder
+	recorder.mu.Lock()
+	events, seq, hasEnded := slices.Clone(r.pending), r.seq, r.hasEnded
+	_, isOpen := recorder.open[r]
+	recorder.mu.Unlock()
+	switch {
+	case isOpen:
+		return 0, fmt.Errorf("%s is still recorded: close it before its events are appended to another run", r)
+	case len(events) == 0:
+		return 0, nil
+	case seq == 0:
+		return 0, &Error{
+			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can go on from it", r),
+			Hint: "Record its events as a run that begins with them.",
+		}
+	}
+	store := recorder.store.InScope(r.scope)
+	how := attempts{timeout: recorder.config.CallTimeout, report: func(error) {}}
+	open, err := again(ctx, how, func(ctx context.Context) ([]rawjson.Text, error) {
+		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: seq, Scope: r.scope, ThreadID: r.threadID, RunID: r.runID})
+	})
+	if err != nil {
+		return 0, refusal(err)
+	}
+	started, err := json.Marshal(map[string]string{"type": "RUN_STARTED", "threadId": r.threadID, "runId": runID, "parentRunId": r.runID})
+	if err != nil {
+		return 0, err
+	}
+	place, err := json.Marshal(map[string]any{
+		"type": "CUSTOM", "name": "pgagui.continues", "value": map[string]any{"runId": r.runID, "afterSeq": seq},
+	})
+	if err != nil {
+		return 0, err
+	}
+	begin := []json.RawMessage{started, place}
+	for _, event := range open {
+		begin = append(begin, json.RawMessage(event))
+	}
+	events = append(begin, events...)
+	last, err := again(ctx, how, func(ctx context.Context) (int64, error) {
+		return store.Append(ctx, r.threadID, runID, events, AfterSeq(0), Parallel())
+	})
+	if err == nil && !hasEnded {
+		last, err = again(ctx, how, func(ctx context.Context) (int64, error) {
+			return store.Abandon(ctx, r.threadID, runID, fmt.Sprintf("run %q, whose events it has, was cut off", r.runID))
+		})
+	}
+	if err != nil {
+		return 0, refusal(err)
+	}
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	r.pending, r.pendingBytes = nil, 0
+	return last, nil
+}
+
 // The methods from here on are called by the recorder; those without a lock of their own while it holds its lock.
 
 // stored notes that the first of the pending events are in the log.
 func (r *Recording) stored(events int, seq int64) {
-	if r.failure != nil { // while the call was under way: nothing is pending any more
-		return
-	}
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)
 	}
@@ -238,13 +336,26 @@ func (r *Recording) stored(events int, seq int64) {
 	r.recorder.store.live.wake(r.scope, r.threadID)
 }
 
-// fail ends the recording early. What waits to be stored is given up.
+// hasMore reports whether there is something to send.
+func (r *Recording) hasMore() bool { return r.failure == nil && len(r.pending) > 0 }
+
+// inputSize is the size of the input that the next call brings.
+func (r *Recording) inputSize() int {
+	if r.seq > 0 {
+		return 0
+	}
+	return len(r.options.Input)
+}
+
+// fail ends the recording early. What waits to be stored stays for Unstored.
 func (r *Recording) fail(err error) {
 	if r.failure != nil {
+		r.notify()
 		return
 	}
 	r.failure = err
-	r.pending, r.pendingBytes = nil, 0
+	r.recorder.stats.Failed++
+	r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
 	r.notify()
 	r.cancel(err)
 }

@@ -2,11 +2,13 @@ package pgagui
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -37,8 +39,12 @@ type Config struct {
 type Store struct {
 	queries *db.Queries
 	scope   string
-	live    *hub // serves all followers; nil in a transaction
+	live    *hub // serves all followers; nil where there is no pool
 }
+
+// ErrNeedsPool is what Follow and the recordings of a Recorder return in a transaction (WithTx) or on a single connection: they make calls at
+// any time, beside those of the caller. Use a Store on a pool.
+var ErrNeedsPool = errors.New("a recorder or follower needs a pool, not a transaction or a single connection")
 
 // New returns a Store on a database that has the schema agui. config may be nil. The pool stays the caller's to close.
 func New(pool DB, config *Config) *Store {
@@ -46,7 +52,13 @@ func New(pool DB, config *Config) *Store {
 		config = &Config{}
 	}
 	queries := db.New(pool)
-	return &Store{queries: queries, scope: config.Scope, live: newHub(queries, config)}
+	store := &Store{queries: queries, scope: config.Scope}
+	switch pool.(type) {
+	case pgx.Tx, *pgx.Conn, *pgxpool.Conn:
+	default:
+		store.live = newHub(queries, config)
+	}
+	return store
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or undone, together with the

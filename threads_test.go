@@ -252,6 +252,7 @@ func TestFiltersOfThreads(t *testing.T) {
 	mustSet(t, store, "empty", pgagui.ThreadChanges{Title: new("No runs yet"), Agent: new("planner"), CreateIfMissing: true})
 	mustSet(t, store, "old", pgagui.ThreadChanges{Agent: new("planner"), Metadata: json.RawMessage(`{"folder":{"id":7,"name":"x"},"tags":["a","b"]}`)})
 	mustSet(t, store, "away", pgagui.ThreadChanges{Title: new("Archived"), Archived: new(true), CreateIfMissing: true})
+	testdb.UpForEver(t, pool)
 	if _, err := pool.Exec(context.Background(), `
 		alter table agui.batch disable trigger user;
 		update agui.batch set recorded_at = recorded_at - interval '1 hour' where thread_key = agui.thread_key('', 'gone')`); err != nil {

@@ -231,6 +231,47 @@ func (q *Queries) NoteReap(ctx context.Context) error {
 	return err
 }
 
+const OpeningEvents = `-- name: OpeningEvents :many
+select agui_internal.json_unguard((part).event::text)::json as event
+from agui.run
+cross join lateral agui_internal.open_parts(run, $1::bigint) as part
+where run.thread_key = agui.thread_key($2::text, $3::text) and run.run_id = $4::text
+order by (part).opened_at
+`
+
+type OpeningEventsParams struct {
+	AtSeq    int64
+	Scope    string
+	ThreadID string
+	RunID    string
+}
+
+// The events that began what a run had open at a seq: messages, tool calls, steps.
+func (q *Queries) OpeningEvents(ctx context.Context, arg OpeningEventsParams) ([]rawjson.Text, error) {
+	rows, err := q.db.Query(ctx, OpeningEvents,
+		arg.AtSeq,
+		arg.Scope,
+		arg.ThreadID,
+		arg.RunID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []rawjson.Text
+	for rows.Next() {
+		var event rawjson.Text
+		if err := rows.Scan(&event); err != nil {
+			return nil, err
+		}
+		items = append(items, event)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Poll = `-- name: Poll :many
 select
     (news).thread_no::int as thread_no,

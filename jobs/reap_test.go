@@ -44,6 +44,7 @@ func appendSilent(t *testing.T, pool *pgxpool.Pool, scope, threadID string) {
 	if _, err := store.Append(t.Context(), threadID, "r", events); err != nil {
 		t.Fatal(err)
 	}
+	testdb.UpForEver(t, pool)
 	makeOlder(t, pool, scope, threadID, time.Hour)
 	execute(t, pool, `update agui.run set started_at = started_at - interval '1 hour' where thread_key = agui.thread_key($1, $2)`, scope, threadID)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,28 +150,25 @@ func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
 	for _, first := range [][]string{{"append", "reap"}, {"reap", "append"}} {
 		t.Run(strings.Join(first, " then "), func(t *testing.T) {
 			t.Parallel()
-			primary, pool := startCluster(t, map[string]string{})
+			server, pool := startCluster(t, map[string]string{})
 			leaveRuns(t, pool)
-			standby, err := primary.Standby(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
-			if errors.Is(err, errors.ErrUnsupported) {
-				t.Skip(err)
-			} else if err != nil {
+			// A server that starts as a standby of none: what it promotes is a log of its own, as that of any standby.
+			data := answerOf[string](t, pool, `select current_setting('data_directory')`)
+			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				if err := standby.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			if err := primary.Kill(); err != nil {
+			if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			promoted := testdb.Connect(t, standby.URL("postgres"))
-			time.Sleep(shortLease + 100*time.Millisecond)
-			if err := standby.Promote(t.Context()); err != nil {
+			if err := server.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			wantWholeLease(t, promoted, first...)
+			time.Sleep(shortLease + 100*time.Millisecond) // nobody can write to a standby
+			if err := server.Promote(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pool.Reset()
+			wantWholeLease(t, pool, first...)
 		})
 	}
 }
@@ -193,10 +191,7 @@ func TestRunsHaveTheirWholeLeaseAfterATimeWithoutCalls(t *testing.T) {
 			mustRun(t, pool, `select agui.set_setting('heartbeat_lease', '30 s'), agui.set_setting('lease', '5 minutes')`)
 			beginRuns(t, pool, "recorded", "bare")
 			mustRun(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
-			// The server started long ago.
-			mustRun(t, pool, `
-				create or replace function agui_internal.reachable_since() returns timestamptz language sql stable
-				return (select uptime.up_since from agui_internal.uptime as uptime)`)
+			testdb.UpForEver(t, pool)
 			mustRun(t, pool, `alter table agui.batch disable trigger all`)
 			mustRun(t, pool, `update agui.run set seen_at = now() - interval '1 hour' where has_heartbeat`)
 			mustRun(t, pool, `update agui.batch set recorded_at = now() - interval '2 hours'`)
@@ -217,9 +212,8 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 	beginRuns(t, pool, "bare", "detached", "recorded", "taken over")
 	mustRun(t, pool, `select agui.keep_alive('{detached,recorded,taken over}', '{r,r,r}')`)
 	mustRun(t, pool, `select agui.keep_alive('{detached}', '{r}', detach => true)`)
+	testdb.UpForEver(t, pool)
 	age := func(seconds int) {
-		mustRun(t, pool, `
-			create or replace function agui_internal.reachable_since() returns timestamptz language sql stable return '-infinity'::timestamptz`)
 		mustRun(t, pool, `alter table agui.batch disable trigger all`)
 		mustRun(t, pool, `update agui.run set seen_at = seen_at - make_interval(secs => $1)`, seconds)
 		mustRun(t, pool, `update agui.batch set recorded_at = recorded_at - make_interval(secs => $1)`, seconds)

@@ -31,6 +31,14 @@ select
     coalesce((signal).cut_off_reason, '')::text as cut_off_reason
 from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @detach::boolean, @scopes::text[]) as signal;
 
+-- name: OpeningEvents :many
+-- The events that began what a run had open at a seq: messages, tool calls, steps.
+select agui_internal.json_unguard((part).event::text)::json as event
+from agui.run
+cross join lateral agui_internal.open_parts(run, @at_seq::bigint) as part
+where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.run_id = @run_id::text
+order by (part).opened_at;
+
 -- name: Poll :many
 select
     (news).thread_no::int as thread_no,
