@@ -168,7 +168,9 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	proxy, through, beside := newNetwork(t)
 	const runs, maxBuffer = 30, 1000
-	recorder := newRecorder(t, through, &pgagui.RecorderConfig{Linger: time.Millisecond, MaxBufferBytes: maxBuffer, Logger: quiet})
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{
+		Linger: time.Millisecond, MaxBufferBytes: maxBuffer, CloseTimeout: 100 * time.Millisecond, Logger: quiet,
+	})
 	recordings := make([]*pgagui.Recording, runs)
 	for i := range recordings {
 		recordings[i] = recorder.Begin(t.Context(), fmt.Sprint("t", i), "r", pgagui.RecordOptions{})
@@ -199,7 +201,7 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 		}
 	}
 	first := recordings[0]
-	if err := first.Close(ended); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored") {
+	if err := first.Close(ended); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notStored+" are not stored") {
 		t.Errorf("close: %v", err)
 	}
 	if err := first.Record(t.Context(), events(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {

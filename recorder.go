@@ -193,7 +193,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	wasReported := map[*Recording]bool{}
 	for recording := range r.open {
 		open = append(open, recording)
-		wasReported[recording] = recording.isReported
+		wasReported[recording] = recording.isReported && !recording.isGivenUp
 	}
 	r.mu.Unlock()
 
@@ -210,6 +210,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	defer r.mu.Unlock()
 	for i, recording := range open {
 		if failures[i] != nil {
+			recording.isGivenUp = recording.isGivenUp || recording.failure == nil
 			recording.fail(failures[i]) // its agent goes on for nothing
 		}
 		if wasReported[recording] {

@@ -333,7 +333,7 @@ func TestALockedThreadGetsEveryEventOnce(t *testing.T) {
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	recorder := newRecorder(t, store, &pgagui.RecorderConfig{MaxBufferBytes: 1000})
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{MaxBufferBytes: 1000, CloseTimeout: 50 * time.Millisecond})
 	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)

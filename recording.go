@@ -52,6 +52,7 @@ type Recording struct {
 	hasEnded     bool          // RUN_FINISHED or RUN_ERROR is among what Record took
 	failure      error         // what ended it early
 	isReported   bool          // a method has returned the failure
+	isGivenUp    bool          // the failure is that of closing the recorder
 	inCall       int           // of the pending events, those that a call under way brings
 	changed      chan struct{} // closed at the next change; nil: nobody waits for one
 	isQueued     bool          // in the recorder's queue

@@ -1,0 +1,579 @@
+package pgagui_test
+
+// What a Recorder does about calls that fail for good, about outages, and about runs that were cut off.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// A run that was cut off is not the end of what its agent said: the caller has it, and appends it as a run that goes on from there.
+func TestWhatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T) {
+	bothWays(t, whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn)
+}
+
+func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
+	for _, hasEnd := range []bool{true, false} {
+		thread := fmt.Sprint("end ", hasEnd)
+		recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour, Logger: quiet})
+		recording := recorder.Begin(t.Context(), thread, "r", pgagui.RecordOptions{})
+		const stepBegins, messageBegins = `{"type":"STEP_STARTED","stepName":"write"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`
+		mustRecord(t, recording, started("r"), stepBegins, messageBegins, token(1))
+		mustFlush(t, recording)
+		if _, err := store.Abandon(t.Context(), thread, "r", "we thought it gone"); err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, store, thread, "other", events(started("other"))) // goes on from it, and is in progress
+		rest := []string{token(2), token(3), `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STEP_FINISHED","stepName":"write"}`, finished}
+		if !hasEnd {
+			rest = rest[:2]
+		}
+		mustRecord(t, recording, rest...)
+		if _, err := recording.AppendUnstored(t.Context(), "rest"); err == nil || !strings.Contains(err.Error(), "still recorded") {
+			t.Errorf("while it is open: %v", err)
+		}
+		if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+			t.Fatalf("close: %v", err)
+		}
+		if got := joinLines(recording.Unstored()); got != strings.Join(rest, "\n") {
+			t.Errorf("not stored: %s", got)
+		}
+		if _, err := recording.AppendUnstored(t.Context(), "r"); !errors.Is(err, pgagui.ErrRunCutOff) {
+			t.Errorf("as the run itself: %v", err)
+		}
+		if len(recording.Unstored()) != len(rest) {
+			t.Error("they are gone after a failure")
+		}
+		seq, err := recording.AppendUnstored(t.Context(), "rest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := append([]string{
+			fmt.Sprintf(`{"parentRunId":"r","runId":"rest","threadId":%q,"type":"RUN_STARTED"}`, thread),
+			`{"name":"pgagui.continues","type":"CUSTOM","value":{"afterSeq":4,"runId":"r"}}`,
+			stepBegins, messageBegins,
+		}, rest...)
+		if !hasEnd {
+			want = append(want, `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STEP_FINISHED","stepName":"write"}`,
+				`{"type":"RUN_ERROR","message":"The run was cut off: run \"r\", whose events it has, was cut off","code":"RUN_CUT_OFF"}`)
+		}
+		if got := strings.Join(payloads(t, store, thread, "rest"), "\n"); got != strings.Join(want, "\n") {
+			t.Errorf("the log has\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+		}
+		status, err := store.Status(t.Context(), thread, "rest")
+		if err != nil || status.Parent != "r" || status.LastSeq != seq || status.Status == pgagui.Running {
+			t.Errorf("status %+v, last seq %d, error %v", status, seq, err)
+		}
+		restored, err := store.Restore(t.Context(), thread, pgagui.At{RunID: "rest"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := joinLines(restored.Messages); strings.Count(got, "\n") != 0 || !strings.Contains(got, "token 1 token 2 token 3") {
+			t.Errorf("the messages are %s", got)
+		}
+		if seq, err := recording.AppendUnstored(t.Context(), "rest"); seq != 0 || err != nil || recording.Unstored() != nil {
+			t.Errorf("once more: seq %d, error %v", seq, err)
+		}
+		mustVerify(t, store, thread)
+	}
+}
+
+// Of a call that was under way when the run was cut off, its answer decides what is stored.
+func TestUnstoredHasNothingThatIsStored(t *testing.T) {
+	t.Parallel()
+	direct, pool := newStore(t)
+	database := &lateAnswers{Pool: pool}
+	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	answer := make(chan struct{})
+	database.release = answer
+	mustRecord(t, recording, token(1))
+	eventually(t, "it is stored", func() bool { return len(payloads(t, direct, "t", "r")) == 2 })
+	mustRecord(t, recording, token(2))
+	if _, err := direct.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+		t.Fatal(err)
+	}
+	<-recording.Context().Done()
+	closed := make(chan error)
+	go func() { closed <- recording.Close(t.Context()) }()
+	select {
+	case err := <-closed:
+		t.Errorf("it is closed before the answer: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(answer)
+	if err := <-closed; !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Error(err)
+	}
+	if got := joinLines(recording.Unstored()); got != token(2) {
+		t.Errorf("not stored: %s", got)
+	}
+}
+
+// The server is away for longer than the lease. When it is back, those that would cut runs off come first.
+func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
+	t.Parallel()
+	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	address := server.URL("postgres")
+	if err := schema.Up(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	set(t, address, []string{"lease = 3s"})
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, &pgagui.Config{Logger: quiet})
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond, Logger: quiet})
+	const runs, tokens = 20, 40
+	recordings := make([]*pgagui.Recording, runs)
+	for i := range recordings {
+		recordings[i] = recorder.Begin(t.Context(), fmt.Sprint("t", i), "r", pgagui.RecordOptions{})
+		mustRecord(t, recordings[i], started("r"))
+		mustFlush(t, recordings[i])
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range tokens {
+		for _, recording := range recordings {
+			mustRecord(t, recording, token(n))
+		}
+	}
+	time.Sleep(3500 * time.Millisecond)
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close(context.Background())
+	for i := range recordings {
+		if _, err := pgagui.New(first, nil).Append(t.Context(), fmt.Sprint("t", i), "next", events(started("next"))); !errors.Is(err, pgagui.ErrRunInProgress) {
+			t.Errorf("the next run of thread %d: %v", i, err)
+		}
+	}
+	if _, err := first.Exec(t.Context(), `call agui.reap()`); err != nil {
+		t.Fatal(err)
+	}
+	for i, recording := range recordings {
+		mustRecord(t, recording, finished)
+		if err := recording.Close(t.Context()); err != nil {
+			t.Errorf("run %d: %v", i, err)
+		}
+		if got := payloads(t, store, fmt.Sprint("t", i), "r"); len(got) != tokens+2 {
+			t.Errorf("run %d has %d events, want %d", i, len(got), tokens+2)
+		}
+	}
+}
+
+// A recorder that is gone, as one whose process was killed, keeps its threads for heartbeat_lease; a run that it has detached has the lease.
+func TestTheThreadsOfARecorderThatIsGoneAreFreeSoon(t *testing.T) {
+	t.Parallel()
+	proxy, through, beside := newNetwork(t, "heartbeat_lease = 1s")
+	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
+	var recordings []*pgagui.Recording
+	for _, thread := range []string{"gone", "detached"} {
+		recording := recorder.Begin(t.Context(), thread, "r", pgagui.RecordOptions{})
+		mustRecord(t, recording, started("r"))
+		mustFlush(t, recording)
+		recordings = append(recordings, recording)
+	}
+	time.Sleep(100 * time.Millisecond) // some heartbeats
+	if err := recordings[1].Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := beside.Append(t.Context(), "gone", "next", events(started("next"))); !errors.Is(err, pgagui.ErrRunInProgress) {
+		t.Errorf("while it is recorded: %v", err)
+	}
+	proxy.Refuse(true)
+	proxy.CutNow()
+	mustRecord(t, recordings[0], token(1))
+	eventually(t, "the next run begins", func() bool {
+		_, err := beside.Append(t.Context(), "gone", "next", events(started("next")))
+		return err == nil
+	})
+	status, err := beside.Status(t.Context(), "detached", "")
+	if err != nil || status.Stale {
+		t.Errorf("the run that was detached: %+v, %v", status, err)
+	}
+	proxy.Refuse(false)
+	if err := recordings[0].Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
+		t.Errorf("close: %v", err)
+	}
+	if got := joinLines(recordings[0].Unstored()); got != token(1) {
+		t.Errorf("not stored: %s", got)
+	}
+}
+
+// failing is a database whose calls of a function fail.
+type failing struct {
+	*pgxpool.Pool
+	mu    sync.Mutex
+	calls int
+	fail  func(call int) error
+}
+
+func (f *failing) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	if strings.Contains(sql, "agui.append_many") {
+		f.mu.Lock()
+		f.calls++
+		err := f.fail(f.calls)
+		f.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f.Pool.Query(ctx, sql, arguments...)
+}
+
+func TestWhatCannotSucceedIsNotRepeatedForEver(t *testing.T) {
+	t.Parallel()
+	state := func(code string) error { return &pgconn.PgError{Code: code, Message: "no luck"} }
+	for _, test := range []struct {
+		name    string
+		failure error
+		atMost  int // calls; 0: it is repeated until it succeeds
+	}{
+		{"an argument that does not encode", errors.New("failed to encode args[3]: unable to encode"), 1},
+		{"a connection in use", errors.New("conn busy"), 1},
+		{"an ended transaction", pgx.ErrTxClosed, 1},
+		{"a failed transaction", state("25P02"), 1},
+		{"statement_timeout", state("57014"), 10},
+		{"out of memory", state("53200"), 10},
+		{"a limit of the server", state("54000"), 1},
+		{"no privilege", state("42501"), 1},
+		{"something nobody knows", errors.New("strange"), 10},
+		{"a lost connection", fmt.Errorf("read: %w", context.DeadlineExceeded), 0},
+		{"a server that stops", state("57P01"), 0},
+		{"a full disk", state("53100"), 0},
+		{"a deadlock", state("40P01"), 0},
+		{"a standby", state("25006"), 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			database := &failing{Pool: testdb.Pool(t)}
+			const longOutage = 12
+			database.fail = func(call int) error {
+				if test.atMost == 0 && call > longOutage {
+					return nil
+				}
+				return test.failure
+			}
+			recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{Logger: quiet})
+			recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+			mustRecord(t, recording, started("r"), finished)
+			err := recording.Close(t.Context())
+			switch {
+			case test.atMost == 0:
+				if err != nil || database.calls <= longOutage {
+					t.Errorf("%d calls, error %v", database.calls, err)
+				}
+			case !errors.Is(err, test.failure):
+				t.Errorf("it ended with %v", err)
+			case database.calls > test.atMost:
+				t.Errorf("%d calls", database.calls)
+			case len(recording.Unstored()) != 2:
+				t.Errorf("%d events are left", len(recording.Unstored()))
+			}
+		})
+	}
+}
+
+// A call that takes too long, by the server's clock or by ours, is that of one run. Its neighbours go on.
+func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
+	t.Parallel()
+	for name, setting := range map[string]string{"by statement_timeout": "300ms", "by CallTimeout": "0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.New(t)
+			beside := testdb.Connect(t, address)
+			mustExec(t, beside, `
+				create function slow() returns trigger language plpgsql as $$
+				begin
+					if new.events::text like '%"slow"%' then perform pg_sleep(20); end if;
+					return new;
+				end $$`)
+			mustExec(t, beside, `create trigger slow before insert on agui.batch for each row execute function slow()`)
+			config, err := pgxpool.ParseConfig(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.ConnConfig.RuntimeParams["statement_timeout"] = setting
+			pool, err := pgxpool.NewWithConfig(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			store := pgagui.New(pool, nil)
+			recorder := newRecorder(t, store, &pgagui.RecorderConfig{
+				Linger: 50 * time.Millisecond, CallTimeout: 500 * time.Millisecond, CheckEvery: 20 * time.Millisecond, Logger: quiet,
+			})
+			var recordings []*pgagui.Recording
+			for n := range 20 {
+				recording := recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{})
+				mustRecord(t, recording, started("r"))
+				mustFlush(t, recording)
+				recordings = append(recordings, recording)
+			}
+			const slow = `{"type":"CUSTOM","name":"slow"}`
+			mustRecord(t, recordings[0], slow)
+			for _, recording := range recordings[1:] { // in the same call
+				mustRecord(t, recording, token(1))
+			}
+			begin := time.Now()
+			for _, recording := range recordings[1:] {
+				mustFlush(t, recording)
+			}
+			for _, recording := range recordings[1:] {
+				mustRecord(t, recording, finished)
+			}
+			for _, recording := range recordings[1:] {
+				if err := recording.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("the neighbours took %s", took)
+			}
+			<-recordings[0].Context().Done()
+			err = recordings[0].Close(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "its events were tried 3 times") {
+				t.Errorf("the slow one: %v", err)
+			}
+			if got := joinLines(recordings[0].Unstored()); got != slow {
+				t.Errorf("not stored: %s", got)
+			}
+		})
+	}
+}
+
+// A thread that is locked for longer than a call may take is waited for: that is not the call's fault.
+func TestALockThatLastsIsNoFailure(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CallTimeout: 100 * time.Millisecond, CheckEvery: 10 * time.Millisecond, Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	unlock := lockThread(t, pool, "t")
+	mustRecord(t, recording, token(1))
+	time.Sleep(1500 * time.Millisecond)
+	unlock()
+	mustRecord(t, recording, finished)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The obvious way is the safe one: deferred, Close often has a context that has ended.
+func TestCloseStoresAllAlthoughItsContextHasEnded(t *testing.T) {
+	bothWays(t, closeStoresAllAlthoughItsContextHasEnded)
+}
+
+func closeStoresAllAlthoughItsContextHasEnded(t *testing.T, address string) {
+	store := pgagui.New(testdb.Connect(t, address), nil)
+	const runs, tokens = 20, 10
+	for _, what := range []string{"recorder", "recordings"} {
+		func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			recorder := store.NewRecorder(&pgagui.RecorderConfig{Linger: time.Hour})
+			defer func() {
+				if err := recorder.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			for n := range runs {
+				recording := recorder.Begin(ctx, fmt.Sprint(what, n), "r", pgagui.RecordOptions{})
+				if what == "recordings" {
+					defer func() {
+						if err := recording.Close(ctx); err != nil {
+							t.Error(err)
+						}
+					}()
+				}
+				mustRecord(t, recording, started("r"))
+				for n := range tokens {
+					mustRecord(t, recording, token(n))
+				}
+			}
+			cancel()
+		}()
+		for n := range runs {
+			thread := fmt.Sprint(what, n)
+			if got := payloads(t, store, thread, "r"); len(got) != tokens+2 {
+				t.Errorf("thread %s has %d events, want %d and the end", thread, len(got), tokens+1)
+			}
+		}
+	}
+}
+
+func TestARefusedRecordingIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "busy", "other", events(started("other")))
+	for _, test := range []struct {
+		how  string
+		use  func(*pgagui.Recording)
+		want bool // by Recorder.Close
+	}{
+		{"nobody looked", func(*pgagui.Recording) {}, true},
+		{"Flush has said it", func(recording *pgagui.Recording) { recording.Flush(t.Context()) }, false},
+		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), events(token(1))...) }, false},
+		{"Close has said it", func(recording *pgagui.Recording) { recording.Close(t.Context()) }, false},
+	} {
+		var log bytes.Buffer
+		recorder := store.NewRecorder(&pgagui.RecorderConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		recording := recorder.Begin(t.Context(), "busy", "r", pgagui.RecordOptions{})
+		mustRecord(t, recording, started("r"))
+		<-recording.Context().Done()
+		test.use(recording)
+		if err := recorder.Close(t.Context()); errors.Is(err, pgagui.ErrRunInProgress) != test.want || err != nil && !test.want {
+			t.Errorf("%s: the recorder says %v", test.how, err)
+		}
+		if n := strings.Count(log.String(), "a recording ended early"); n != 1 || !strings.Contains(log.String(), "thread=busy run=r unstored=1") {
+			t.Errorf("%s: %d lines in the log:\n%s", test.how, n, &log)
+		}
+		if recorder.Stats().Failed != 1 {
+			t.Errorf("%s: %+v", test.how, recorder.Stats())
+		}
+	}
+}
+
+func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	mustAppend(t, store, "t", "r", events(started("r")))
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for name, store := range map[string]*pgagui.Store{
+		"WithTx": store.WithTx(tx), "a transaction": pgagui.New(tx, nil), "a connection": pgagui.New(conn.Conn(), nil),
+		"a connection of a pool": pgagui.New(conn, nil),
+	} {
+		recorder := store.NewRecorder(&pgagui.RecorderConfig{Logger: quiet})
+		recording := recorder.Begin(t.Context(), "t", "s", pgagui.RecordOptions{})
+		if err := recording.Record(t.Context(), events(started("s"))...); !errors.Is(err, pgagui.ErrNeedsPool) {
+			t.Errorf("%s: record: %v", name, err)
+		}
+		if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrNeedsPool) {
+			t.Errorf("%s: the context ended by %v", name, cause)
+		}
+		if err := recorder.Close(t.Context()); err != nil {
+			t.Errorf("%s: close: %v", name, err)
+		}
+		for _, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
+			if !errors.Is(err, pgagui.ErrNeedsPool) {
+				t.Errorf("%s: follow: %v", name, err)
+			}
+		}
+		store.Wake("t")
+	}
+}
+
+// unreachable is a database that cannot be reached.
+type unreachable struct{ cause error }
+
+func (u *unreachable) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) {
+	return pgconn.CommandTag{}, u.cause
+}
+func (u *unreachable) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, u.cause }
+func (u *unreachable) QueryRow(context.Context, string, ...any) pgx.Row        { return nil }
+
+func TestAnOutageIsSaidEveryMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		database := &unreachable{&pgconn.PgError{Severity: "FATAL", Code: "57P03", Message: "the database system is starting up"}}
+		recorder := pgagui.New(database, nil).NewRecorder(&pgagui.RecorderConfig{
+			CloseTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+		mustRecord(t, recording, started("r"), token(1))
+		begin := time.Now()
+		time.Sleep(5*time.Minute + 30*time.Second)
+		synctest.Wait()
+		stats := recorder.Stats()
+		if stats.RepeatingSince.Sub(begin) > time.Second || stats.RepeatingSince.IsZero() || !strings.Contains(stats.RepeatCause, "starting up") || stats.Buffered != 2 {
+			t.Errorf("%+v", stats)
+		}
+		if n := strings.Count(log.String(), "still repeats a call"); n != 5 {
+			t.Errorf("it is said %d times:\n%s", n, &log)
+		}
+		if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "for=5m") || !strings.Contains(log.String(), "starting up") {
+			t.Errorf("the log: %s", &log)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := recorder.Close(ended); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		if stats := recorder.Stats(); !stats.RepeatingSince.IsZero() {
+			t.Errorf("after Close: %+v", stats)
+		}
+		if len(recording.Unstored()) != 2 {
+			t.Errorf("not stored: %s", recording.Unstored())
+		}
+	})
+}
+
+func TestAnErrorWithoutADatabaseCauseHasNone(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Logger: quiet})
+	_, ofAppend := store.Append(t.Context(), "t", "r", events(token(1)))
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	var ofFollow error
+	for _, err := range store.Follow(t.Context(), "nowhere", pgagui.FollowOptions{}) {
+		ofFollow = err
+	}
+	for name, test := range map[string]struct {
+		err      error
+		hasCause bool
+	}{
+		"Append": {ofAppend, true},
+		"Record": {recording.Record(t.Context(), json.RawMessage(`no`)), false},
+		"Begin":  {context.Cause(recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{Input: json.RawMessage(`no`)}).Context()), false},
+		"Follow": {ofFollow, false},
+		"none":   {&pgagui.Error{}, false},
+	} {
+		var cause *pgconn.PgError
+		if found := errors.As(test.err, &cause); found != test.hasCause || found && cause.Code == "" {
+			t.Errorf("%s: %v: found %t, %v", name, test.err, found, cause)
+		}
+	}
+}
