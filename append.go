@@ -57,8 +57,17 @@ func Strict() AppendOption {
 // follow it, with another RUN_STARTED too, as long as no run went on from there. With AfterSeq(0) a run may begin with any event.
 // The run stays ended.
 //
-// Errors: ErrUnknownRun, ErrUnknownParent, ErrParentInProgress, ErrRunEnded, ErrRunInProgress, ErrConflictingRepeat,
-// ErrInvalidEvents, ErrRunIDInUse, ErrRunCutOff, ErrLogRewound, ErrLimitExceeded (64 MB a call, nested 1,000 deep).
+// Errors:
+//   - ErrInvalidEvents, ErrLimitExceeded (64 MB a call, nested 1,000 deep, ids of 1,024 bytes): the call is not one that the log takes.
+//   - ErrUnknownRun: the first event of a new run is not RUN_STARTED. ErrRunIDInUse: the run exists, or RUN_STARTED names another one.
+//   - ErrUnknownParent, ErrParentInProgress: of the run that a new run shall follow.
+//   - ErrRunInProgress: another run of the thread is in progress. The error says until when, and what can be done.
+//   - ErrRunEnded, ErrRunCutOff: the events come too late. They belong to a new run.
+//   - ErrConflictingRepeat, ErrLogRewound: with AfterSeq, the log has other events than the writer takes it to have, or fewer.
+//   - ErrThreadErased: the thread was erased. ErrKeyCollision: another thread has its key.
+//   - ErrOtherThread: with Strict, RUN_STARTED names another thread.
+//   - Any other error is that of the database or of the connection: a *pgconn.PgError where the database answered. It may be unknown
+//     then whether the events are stored. With AfterSeq the call can be repeated.
 func (s *Store) Append(
 	ctx context.Context, threadID, runID string, events []json.RawMessage, options ...AppendOption,
 ) (int64, error) {

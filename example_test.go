@@ -125,16 +125,33 @@ func ExampleStore_NewRecorder() {
 	var run func(ctx context.Context, emit func(event json.RawMessage) error) error
 
 	recorder := store.NewRecorder(nil)
-	defer recorder.Close(ctx)
-
-	recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
-	err := run(recording.Context(), func(event json.RawMessage) error { return recording.Record(ctx, event) })
-	if errors.Is(context.Cause(recording.Context()), pgagui.ErrStopRequested) {
-		fmt.Println("the user asked it to stop")
+	answer := func() error {
+		recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
+		err := run(recording.Context(), func(event json.RawMessage) error { return recording.Record(ctx, event) })
+		if errors.Is(context.Cause(recording.Context()), pgagui.ErrStopRequested) {
+			fmt.Println("the user asked it to stop")
+		}
+		// Close returns once all is stored, also when ctx has ended. It ends a run that its agent has left open.
+		return errors.Join(err, recording.Close(ctx))
 	}
-	// Close returns once all is stored. It ends a run that its agent has left open.
-	if err := errors.Join(err, recording.Close(ctx)); err != nil {
+	err := answer()
+	// At the end of the process, and before log.Fatal, which runs no deferred calls.
+	if err := errors.Join(err, recorder.Close(ctx)); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// A run that was taken for abandoned has ended in the log. What its agent said after that is kept as a run that goes on from there.
+func ExampleRecording_AppendUnstored() {
+	ctx := context.Background()
+	var recording *pgagui.Recording
+
+	err := recording.Close(ctx)
+	if errors.Is(err, pgagui.ErrRunCutOff) {
+		_, err = recording.AppendUnstored(ctx, "run-1-rest")
+	}
+	if err != nil {
+		log.Printf("%d events are lost: %v", len(recording.Unstored()), err)
 	}
 }
 

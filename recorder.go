@@ -456,7 +456,7 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 		err := r.send(alone, blame)
 		switch {
 		case errors.Is(err, errLocked):
-			isLocked, failures = true, 0
+			isLocked = true
 		case err == nil || !isCostly(err) && !isTimeout(err):
 			return err
 		case isLocked: // perhaps for the lock: now without waiting for it

@@ -1,4 +1,5 @@
-// Package otelagui shows the jobs of a store in OpenTelemetry: a span and metrics for each time that a job is done.
+// Package otelagui shows the jobs of a store in OpenTelemetry: a span and metrics for each time that a job is done. ObserveRecorder shows
+// the recorders of a process.
 //
 //	observe, err := otelagui.Observer(otelagui.Options{})
 //	…
@@ -11,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -80,6 +83,69 @@ func Observer(options Options) (jobs.Observer, error) {
 			span.End()
 		}
 	}, nil
+}
+
+// ObserveRecorder shows what a recorder does, until stop is called:
+//
+//	pgagui.recorder.events       counter, {event}: events that were stored
+//	pgagui.recorder.batches      counter, {batch}: rows that hold them
+//	pgagui.recorder.commits      counter, {commit}: transactions that stored them
+//	pgagui.recorder.repeats      counter, {call}: attempts of calls after one that failed
+//	pgagui.recorder.failed       counter, {recording}: recordings that ended early
+//	pgagui.recorder.buffered     gauge, {event}: events that wait to be stored
+//	pgagui.recorder.repeating    gauge, s: for how long the call has failed that has been repeated longest; 0: none is repeated
+//
+// The attributes tell the recorders of a process apart; there may be none.
+func ObserveRecorder(recorder *pgagui.Recorder, options Options, attributes ...attribute.KeyValue) (stop func() error, err error) {
+	if options.MeterProvider == nil {
+		options.MeterProvider = otel.GetMeterProvider()
+	}
+	meter := options.MeterProvider.Meter(scope)
+	var (
+		failures    []error
+		instruments []metric.Observable
+		observe     []func(metric.Observer, pgagui.RecorderStats)
+	)
+	set := metric.WithAttributes(attributes...)
+	counter := func(name, unit, description string, value func(pgagui.RecorderStats) int64) {
+		made, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		failures, instruments = append(failures, err), append(instruments, made)
+		observe = append(observe, func(to metric.Observer, stats pgagui.RecorderStats) { to.ObserveInt64(made, value(stats), set) })
+	}
+	counter("pgagui.recorder.events", "{event}", "Events that were stored.", func(s pgagui.RecorderStats) int64 { return s.Events })
+	counter("pgagui.recorder.batches", "{batch}", "Rows that hold the events.", func(s pgagui.RecorderStats) int64 { return s.Batches })
+	counter("pgagui.recorder.commits", "{commit}", "Transactions that stored events.", func(s pgagui.RecorderStats) int64 { return s.Commits })
+	counter("pgagui.recorder.repeats", "{call}", "Attempts of calls after one that failed.", func(s pgagui.RecorderStats) int64 { return s.Repeats })
+	counter("pgagui.recorder.failed", "{recording}", "Recordings that ended early.", func(s pgagui.RecorderStats) int64 { return s.Failed })
+
+	buffered, err := meter.Int64ObservableGauge("pgagui.recorder.buffered", metric.WithUnit("{event}"),
+		metric.WithDescription("Events that wait to be stored."))
+	failures = append(failures, err)
+	repeating, err := meter.Float64ObservableGauge("pgagui.recorder.repeating", metric.WithUnit("s"),
+		metric.WithDescription("For how long the call has failed that has been repeated longest."))
+	failures = append(failures, err)
+	observe = append(observe, func(to metric.Observer, stats pgagui.RecorderStats) {
+		to.ObserveInt64(buffered, stats.Buffered, set)
+		var seconds float64
+		if !stats.RepeatingSince.IsZero() {
+			seconds = time.Since(stats.RepeatingSince).Seconds()
+		}
+		to.ObserveFloat64(repeating, seconds, set)
+	})
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		stats := recorder.Stats()
+		for _, one := range observe {
+			one(to, stats)
+		}
+		return nil
+	}, append(instruments, buffered, repeating)...)
+	if err != nil {
+		return nil, err
+	}
+	return registration.Unregister, nil
 }
 
 func outcomeOf(report jobs.Report, err error) []attribute.KeyValue {

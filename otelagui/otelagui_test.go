@@ -5,10 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -111,6 +117,82 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 		}
 	}
 }
+
+func TestARecorderShowsInMetrics(t *testing.T) {
+	t.Parallel()
+	reader := sdkmetric.NewManualReader()
+	options := otelagui.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	quiet := slog.New(slog.DiscardHandler)
+
+	stored := pgagui.New(testdb.Pool(t), nil).NewRecorder(nil)
+	away := pgagui.New(unreachable{testdb.Pool(t)}, nil).NewRecorder(&pgagui.RecorderConfig{Logger: quiet, CloseTimeout: time.Millisecond})
+	for name, recorder := range map[string]*pgagui.Recorder{"stored": stored, "away": away} {
+		stop, err := otelagui.ObserveRecorder(recorder, options, attribute.String("recorder", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+		err = recording.Record(t.Context(), json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stored.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for away.Stats().Repeats < 2 {
+		time.Sleep(time.Millisecond)
+	}
+
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, metric := range collected.ScopeMetrics[0].Metrics {
+		add := func(set attribute.Set, value float64) {
+			recorder, _ := set.Value("recorder")
+			values[metric.Name+" "+recorder.AsString()] = value
+		}
+		switch data := metric.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, point := range data.DataPoints {
+				add(point.Attributes, float64(point.Value))
+			}
+		case metricdata.Gauge[int64]:
+			for _, point := range data.DataPoints {
+				add(point.Attributes, float64(point.Value))
+			}
+		case metricdata.Gauge[float64]:
+			for _, point := range data.DataPoints {
+				add(point.Attributes, point.Value)
+			}
+		}
+	}
+	for name, want := range map[string]float64{
+		"pgagui.recorder.events stored": 2, "pgagui.recorder.batches stored": 1, "pgagui.recorder.commits stored": 1,
+		"pgagui.recorder.buffered stored": 0, "pgagui.recorder.repeating stored": 0, "pgagui.recorder.repeats stored": 0,
+		"pgagui.recorder.buffered away": 2, "pgagui.recorder.events away": 0, "pgagui.recorder.failed away": 0,
+	} {
+		if got, found := values[name]; got != want || !found {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if values["pgagui.recorder.repeating away"] <= 0 || values["pgagui.recorder.repeats away"] < 2 {
+		t.Errorf("the one that repeats: %v", values)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := away.Close(ended); err == nil {
+		t.Error("it has stored what it could not")
+	}
+}
+
+// unreachable is a database that does not answer.
+type unreachable struct{ *pgxpool.Pool }
+
+func (unreachable) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, io.EOF }
 
 // Whoever imports the packages of the core builds nothing of OpenTelemetry or of the scheduler.
 func TestTheCoreIsFreeOfOpenTelemetry(t *testing.T) {

@@ -73,9 +73,9 @@ const (
 	writers          = 2
 	threadsPerWriter = 25
 	followers        = 2
-	// lease is short, so that the runs of writers that were killed do not keep their threads for long. A slow machine may cut
+	// leaseTime is short, so that the runs of writers that were killed do not keep their threads for long. A slow machine may cut
 	// off living ones now and then, which does no harm.
-	lease = "1s"
+	leaseTime = time.Second
 )
 
 // round is a server with writers and followers, and what these were told.
@@ -173,7 +173,7 @@ func (r *round) startServer() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(r.pool.Close)
-	r.execute(`select agui.set_setting('lease', '` + lease + `')`)
+	r.execute(`select agui.set_setting('lease', '` + leaseTime.String() + `')`)
 	if r.variant.pooled {
 		r.url = pooler.Start(r.t, r.url)
 	}
@@ -254,6 +254,16 @@ func (r *round) cause(more int) {
 			if err := r.server.Restart(r.t.Context()); err != nil {
 				r.t.Fatal(err)
 			}
+		}},
+		{"outages longer than the lease", func() {
+			if err := r.server.Kill(); err != nil {
+				r.t.Fatal(err)
+			}
+			time.Sleep(leaseTime + time.Duration(r.random.Int64N(int64(500*time.Millisecond))))
+			if err := r.server.Restart(r.t.Context()); err != nil {
+				r.t.Fatal(err)
+			}
+			r.execute(`call agui.reap()`)
 		}},
 		{"connections cut", func() {
 			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'`)
