@@ -188,21 +188,29 @@ func (o *outage) state() (since time.Time, cause error) {
 
 // report takes note of how a call went; nil: it succeeded.
 func (o *outage) report(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	now := time.Now()
+	o.mu.Lock()
+	since := o.since
+	isNews := since.IsZero() == (err != nil)
+	isDue := isNews || err != nil && now.Sub(o.logged) >= outageLogInterval
 	switch {
-	case err == nil && o.since.IsZero():
-		return
 	case err == nil:
-		o.logger.Info(o.back, "after", now.Sub(o.since))
 		o.since = time.Time{}
-	case o.since.IsZero():
-		o.logger.Warn(o.lost, "error", err)
-		o.since, o.logged = now, now
-	case now.Sub(o.logged) >= outageLogInterval:
-		o.logger.Error(o.still, "error", err, "since", o.since, "for", now.Sub(o.since).Round(time.Second))
+	case since.IsZero():
+		o.since = now
+	}
+	if isDue {
 		o.logged = now
 	}
 	o.cause = err
+	o.mu.Unlock()
+	switch {
+	case !isDue:
+	case err == nil:
+		o.logger.Info(o.back, "after", now.Sub(since))
+	case isNews:
+		o.logger.Warn(o.lost, "error", err)
+	default:
+		o.logger.Error(o.still, "error", err, "since", since, "for", now.Sub(since).Round(time.Second))
+	}
 }

@@ -344,6 +344,7 @@ create table agui_internal.setting (
 
 comment on table agui_internal.setting is
     'The settings of this database: leases and limits. agui.setting shows them, agui.set_setting changes them, agui_internal.define_settings() adds them.';
+comment on column agui_internal.setting.name is 'The name of the setting.';
 comment on column agui_internal.setting.value is 'What holds now, in the unit.';
 comment on column agui_internal.setting.unit is 'seconds, bytes or count.';
 comment on column agui_internal.setting.default_value is 'What holds unless somebody changes it.';
@@ -361,6 +362,7 @@ create table agui_internal.uptime (
 
 comment on table agui_internal.uptime is
     'Since when writers could reach the server, in one row: leases count from then on. agui.keep_alive and agui.reap write it, at most every 10 seconds.';
+comment on column agui_internal.uptime.only_row is 'True: there is one row.';
 comment on column agui_internal.uptime.up_since is
     'When the server was reached after an outage: a time without calls, or a promotion. -infinity: there was none yet.';
 comment on column agui_internal.uptime.checked_at is 'When it was last reached, give or take 10 seconds.';
@@ -399,7 +401,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''c8a456a40ecca0973241b8ca865215b46a55c71bdb65994038edb30d20473041'', ''{
+as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
 table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,

@@ -290,7 +290,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 1, ''c8a456a40ecca0973241b8ca865215b46a55c71bdb65994038edb30d20473041'', ''{
+as 'select 1, ''a266fb6b0935e6e97577e52de9ca632d04ecd42e58ef1b42b0831fcba541ef14'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
 table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,

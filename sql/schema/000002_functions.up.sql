@@ -2179,10 +2179,10 @@ $$;
 comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
     'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
-    'process writes to, also when there are none: leases count only while writers can reach the server. From '
-    'the first call on a run has the lease of the setting heartbeat_lease. With detach => true its writer '
-    'leaves it to another one: it has the setting lease from then on. A call writes only what is due, once in '
-    'a third of heartbeat_lease. '
+    'process writes to, and after an outage before anything else: leases count only while writers can reach '
+    'the server. From the first call on a run has the setting heartbeat_lease as its lease. With detach => '
+    'true its writer leaves it to another one, and it has the setting lease from then on. A call writes only '
+    'what is due, once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 
 revoke execute on function agui.keep_alive(text[], text[], boolean, text[]) from public;
@@ -9230,6 +9230,9 @@ declare
     last   agui_internal.uptime;
     moment timestamptz;
 begin
+    if pg_is_in_recovery() then
+        return;  -- what can be written to is another server
+    end if;
     select * into last from agui_internal.uptime;
     if not found then
         insert into agui_internal.uptime (up_since, checked_at, timeline)
@@ -13392,7 +13395,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''ad2c9605869774c0cbc9d166238cdd867080b3b841713c1949def59be1d312dc'', ''{
+as 'select 2, ''f952cc1a5683becc2b66b571cb12ddc9a9454c9ceb38426533a81412e73755fa'', ''{
 index agui.checkpoint_in_namespace, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
 index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
 routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

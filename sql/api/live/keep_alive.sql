@@ -60,10 +60,10 @@ $$;
 comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
     'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
-    'process writes to, also when there are none: leases count only while writers can reach the server. From '
-    'the first call on a run has the lease of the setting heartbeat_lease. With detach => true its writer '
-    'leaves it to another one: it has the setting lease from then on. A call writes only what is due, once in '
-    'a third of heartbeat_lease. '
+    'process writes to, and after an outage before anything else: leases count only while writers can reach '
+    'the server. From the first call on a run has the setting heartbeat_lease as its lease. With detach => '
+    'true its writer leaves it to another one, and it has the setting lease from then on. A call writes only '
+    'what is due, once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 
 revoke execute on function agui.keep_alive(text[], text[], boolean, text[]) from public;

@@ -15,6 +15,9 @@ declare
     last   agui_internal.uptime;
     moment timestamptz;
 begin
+    if pg_is_in_recovery() then
+        return;  -- what can be written to is another server
+    end if;
     select * into last from agui_internal.uptime;
     if not found then
         insert into agui_internal.uptime (up_since, checked_at, timeline)
