@@ -607,3 +607,46 @@ func TestAppendDocumentsAllItsErrors(t *testing.T) {
 		}
 	}
 }
+
+// slowForLarge is a database that takes its time for calls with large events.
+type slowForLarge struct {
+	*pgxpool.Pool
+	release chan struct{}
+}
+
+func (s *slowForLarge) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	for _, argument := range arguments {
+		if texts, isText := argument.([]string); isText && len(strings.Join(texts, "")) > 1<<20 {
+			<-s.release
+		}
+	}
+	return s.Pool.Query(ctx, sql, arguments...)
+}
+
+func TestALargeEventDoesNotHoldUpItsNeighbours(t *testing.T) {
+	t.Parallel()
+	database := &slowForLarge{testdb.Pool(t), make(chan struct{})}
+	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{Linger: 50 * time.Millisecond, Logger: quiet})
+	large := recorder.Begin(t.Context(), "large", "r", pgagui.RecordOptions{})
+	small := recorder.Begin(t.Context(), "small", "r", pgagui.RecordOptions{})
+	for _, recording := range []*pgagui.Recording{large, small} {
+		mustRecord(t, recording, started("r"))
+		mustFlush(t, recording)
+	}
+	mustRecord(t, large, fmt.Sprintf(`{"type":"CUSTOM","value":%q}`, strings.Repeat("x", 2<<20)), token(1))
+	mustRecord(t, small, token(1))
+	mustFlush(t, small)
+	if large.Seq() != 1 {
+		t.Errorf("the large event is stored: seq %d", large.Seq())
+	}
+	close(database.release)
+	for _, recording := range []*pgagui.Recording{large, small} {
+		mustRecord(t, recording, finished)
+		if err := recording.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if large.Seq() != 4 || small.Seq() != 3 {
+		t.Errorf("seqs %d and %d", large.Seq(), small.Seq())
+	}
+}
