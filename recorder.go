@@ -637,7 +637,9 @@ func (r *Recorder) running() (parts [][]*Recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for recording := range r.open {
-		if recording.seq == 0 || recording.hasEnded || recording.isDetached || recording.failure != nil {
+		// A run whose end waits to be stored is in progress in the log.
+		isOver := recording.hasEnded && len(recording.pending) == 0
+		if recording.seq == 0 || isOver || recording.isDetached || recording.failure != nil {
 			continue
 		}
 		if len(parts) == 0 || len(parts[len(parts)-1]) == maxCallRuns {

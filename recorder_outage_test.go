@@ -608,6 +608,30 @@ func TestAppendDocumentsAllItsErrors(t *testing.T) {
 	}
 }
 
+// A run whose end cannot be stored yet is not left without heartbeats.
+func TestARunWhoseEndWaitsToBeStoredIsKeptAlive(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	set(t, address, []string{"heartbeat_lease = 600ms"})
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, nil)
+	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, Logger: quiet})
+	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	mustRecord(t, recording, started("r"))
+	mustFlush(t, recording)
+	unlock := lockThread(t, pool, "t")
+	mustRecord(t, recording, finished)
+	time.Sleep(2 * time.Second)
+	status, err := store.Status(t.Context(), "t", "r")
+	if err != nil || time.Since(status.AliveAt) > 1500*time.Millisecond {
+		t.Errorf("its last heartbeat was %s ago, %v", time.Since(status.AliveAt), err)
+	}
+	unlock()
+	if err := recording.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // slowForLarge is a database that takes its time for calls with large events.
 type slowForLarge struct {
 	*pgxpool.Pool

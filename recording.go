@@ -235,6 +235,9 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		}
 	case failure == nil:
 		if err := recorder.detach(ctx, r); err != nil {
+			recorder.mu.Lock()
+			r.isDetached = false // it is still open
+			recorder.mu.Unlock()
 			return fmt.Errorf("%s could not be detached: %w", r, err)
 		}
 	}
