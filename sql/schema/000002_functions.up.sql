@@ -3787,6 +3787,7 @@ begin
     loop
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
             raise notice 'agui.compact does nothing more: another one is at work';
             exit;
         end if;
@@ -4180,6 +4181,8 @@ begin
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
+            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
+            commit;
             raise notice 'agui.repack does nothing: another one is at work';
             return;
         end if;
@@ -13811,7 +13814,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''0de90cc5724ff2a6c9ab54c6e4177c4b90f64932f9c09439396537701529a0c3'', ''{
+as 'select 2, ''62934cbb1e61930103a2bd544e9fd13264f7c2f728769a8ef6369833020bcda5'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
