@@ -330,3 +330,44 @@ func TestCompactRepacksWhatIsDue(t *testing.T) {
 		t.Errorf("%+v, want 4 runs repacked", result)
 	}
 }
+
+func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	importThreads(t, commands, 3)
+	pool := testdb.Connect(t, commands.databaseURL)
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(`
+		create function refuse() returns trigger language plpgsql as '
+			begin
+				if new.thread_key::text = (select min(thread_key::text) from agui.thread) then
+					raise exception ''not this one'';
+				end if;
+				return new;
+			end';
+		create trigger refuse before insert on agui.snapshot for each row execute function refuse()`)
+
+	if failed := commands.run("compact", "--repack=false"); failed.code != exitWorkLeft || !strings.Contains(failed.messages, "not this one") {
+		t.Errorf("a run that fails: exit code %d, %s%s", failed.code, failed.out, failed.messages)
+	}
+	result := commands.run("compact", "--json")
+	var done compactResult
+	if err := json.Unmarshal([]byte(result.out), &done); err != nil {
+		t.Fatal(err)
+	}
+	if result.code != exitWorkLeft || result.messages != "" || done.Quarantined != 1 || done.Runs != 0 {
+		t.Errorf("with a run in quarantine: exit code %d, %s%s", result.code, result.out, result.messages)
+	}
+	if stats := commands.must("stats"); !strings.Contains(stats, "agui.quarantine") {
+		t.Errorf("stats: %s", stats)
+	}
+	execute(`drop function refuse() cascade`)
+	if done := parse[compactResult](commands, "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
+		t.Errorf("with --retry: %+v", done)
+	}
+}

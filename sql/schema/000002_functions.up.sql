@@ -3859,6 +3859,7 @@ begin
     loop
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
             raise notice 'agui.compact does nothing more: another one is at work';
             exit;
         end if;
@@ -4258,6 +4259,8 @@ begin
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
+            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
+            commit;
             raise notice 'agui.repack does nothing: another one is at work';
             return;
         end if;
@@ -15023,7 +15026,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''e793db28ef682717f16008b8aa6c35953bea687c9a86ab029ce3d031ab0b40f8'', ''{
+as 'select 2, ''11936d07a6017a9907b25d7414f7df68d5247e6c7cfb6ad313ae0789483594df'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

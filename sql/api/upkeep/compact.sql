@@ -30,6 +30,7 @@ begin
     loop
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
             raise notice 'agui.compact does nothing more: another one is at work';
             exit;
         end if;

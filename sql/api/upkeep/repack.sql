@@ -26,6 +26,8 @@ begin
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
+            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
+            commit;
             raise notice 'agui.repack does nothing: another one is at work';
             return;
         end if;
