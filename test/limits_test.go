@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
 )
 
 // setLimits gives a database the limits.
@@ -106,6 +109,34 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 				t.Errorf("%s takes %d octets in SQL; under a limit of %d with 7 more around it, the patch succeeds in Go: %t", value, size, limit, fits)
 				break
 			}
+		}
+	}
+}
+
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, test := range []struct {
+		document string
+		depth    int
+	}{
+		{`1`, 0}, {`"[[{"`, 0}, {`[]`, 1}, {`{"a\\":"[","\"]":[]}`, 2}, {`[[],{},[1,[2,"3"]],null]`, 3},
+		{strings.Repeat("[", 8) + strings.Repeat("]", 8), 8},
+		{strings.Repeat("[", 9) + strings.Repeat("]", 9), 9},
+		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1000},
+		{`[` + strings.Repeat(`[[[[[[[[[[]]]]]]]]]],`, 1000) + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `]`, 31},
+		// To take one level away at a time would be 500 times as long here.
+		{`[` + strings.Repeat(strings.Repeat("[", 500)+strings.Repeat("]", 500)+",", 2000) + `1]`, 501},
+	} {
+		var depth int
+		var tooDeep, deepEnough bool
+		if err := pool.QueryRow(context.Background(), `
+			select agui_internal.json_depth($1), agui_internal.json_too_deep($1, $2 - 1), not agui_internal.json_too_deep($1, $2)`,
+			test.document, test.depth).Scan(&depth, &tooDeep, &deepEnough); err != nil {
+			t.Fatal(err)
+		}
+		if depth != test.depth || !deepEnough || test.depth > 0 && !tooDeep {
+			t.Errorf("%.60s: depth %d, want %d; too deep %t, deep enough %t", test.document, depth, test.depth, tooDeep, deepEnough)
 		}
 	}
 }
@@ -234,5 +265,60 @@ func TestCostlyPatchesFail(t *testing.T) {
 				t.Errorf("SQL and Go differ: states of %d and %d bytes", len(inSQL.State), len(inGo))
 			}
 		})
+	}
+}
+
+// The jobs in Go fold within the limits of the database, as its functions do.
+func TestJobsKeepTheLimits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	limits := compaction.DefaultLimits()
+	limits.DocumentBytes = 1500
+	setLimits(t, pool, limits)
+	const threads = 20
+	restored := func(number int) (restored meaning) {
+		t.Helper()
+		var document json.RawMessage
+		if err := pool.QueryRow(ctx, `select agui.restore($1)`, fmt.Sprint("t", number)).Scan(&document); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(document, &restored); err != nil {
+			t.Fatal(err)
+		}
+		return restored
+	}
+	before := make([]meaning, threads)
+	hits := 0
+	for number := range threads {
+		stream := slices.Concat(
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)},
+			compactiontest.PatchStream(*firstSeed+uint64(number), compactiontest.Options{Events: 100}),
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)},
+		)
+		if _, err := store.Append(ctx, fmt.Sprint("t", number), "r", stream); err != nil {
+			t.Fatal(err)
+		}
+		before[number] = restored(number)
+		if differences(before[number], foldInGo(t, stream)) != "" {
+			hits++
+		}
+	}
+	if hits < 3 {
+		t.Errorf("only %d threads reach the limits", hits)
+	}
+	if done, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil || done.Runs != threads {
+		t.Fatalf("compacted %+v, error %v", done, err)
+	}
+	for number := range threads {
+		if difference := differences(before[number], restored(number)); difference != "" {
+			t.Errorf("thread %d, before and after compaction: %s", number, difference)
+		}
+	}
+	for _, inSQL := range []bool{false, true} {
+		if found, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{InSQL: inSQL}); err != nil || found.Problems != 0 || found.Snapshots == 0 {
+			t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)
+		}
 	}
 }
