@@ -14897,6 +14897,7 @@ begin
                 end if;
                 folded_no := run.run_no;
                 if run.through_seq is not null then
+                    fold := agui_internal.fold_patched(fold);
                     difference := 'the snapshot is not what the log says: '
                         || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
                     if difference is null then
@@ -15052,7 +15053,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''3edf3a483a16191f007e7d94cbc2ed26e2cb7f5a08ea025ac631b379b0ea0ef5'', ''{
+as 'select 2, ''2adb0e958e08ea84ac3ee11969713dca3f75ad6f43e42efa1fdf439fb87225d5'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

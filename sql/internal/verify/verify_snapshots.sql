@@ -51,6 +51,7 @@ begin
                 end if;
                 folded_no := run.run_no;
                 if run.through_seq is not null then
+                    fold := agui_internal.fold_patched(fold);
                     difference := 'the snapshot is not what the log says: '
                         || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
                     if difference is null then
