@@ -2,10 +2,9 @@ package compaction
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/pgagui/pgagui/compaction/compactiontest"
 )
 
 func TestRepairEvents(t *testing.T) {
@@ -71,18 +70,29 @@ func TestRepairKeepsInterruptsOfTheLineage(t *testing.T) {
 	}
 }
 
-// A repair adds a fixed number of events for each that breaks the rules, however long the stream is.
+// Twice the events take twice the work and add twice the events.
 func TestRepairsAreLinear(t *testing.T) {
-	t.Parallel()
-	size := func(streams int) int {
-		var stream []json.RawMessage
-		for seed := range streams { // one after the other: a long generated one has snapshots of thousands of messages
-			stream = append(stream, compactiontest.Stream(uint64(seed), compactiontest.Options{Broken: true, Events: 100})...)
+	stream := func(breaks int) []json.RawMessage {
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`)}
+		for n := range breaks {
+			id := fmt.Sprintf(`,"messageId":"m%d"`, n)
+			events = append(events, lines(`{"type":"TEXT_MESSAGE_START"`+id+`}
+				{"type":"RUN_FINISHED","threadId":"t","runId":"r"}
+				{"type":"TEXT_MESSAGE_CONTENT","delta":"Hi"`+id+`}
+				{"type":"TEXT_MESSAGE_END"`+id+`}`)...)
 		}
-		return len(RepairEvents(stream, nil)) * 100 / len(stream)
+		return events
 	}
-	if small, large := size(10), size(80); large > small*3/2 {
-		t.Errorf("10 streams grow to %d %%, 80 to %d %%", small, large)
+	added := func(breaks int) int { return len(RepairEvents(stream(breaks), nil)) - 4*breaks - 1 }
+	if small, large := added(500), added(1000); large != 2*small-1 {
+		t.Errorf("500 ends in the middle add %d events, 1,000 add %d", small, large)
+	}
+	small, large := stream(500), stream(1000)
+	allocations := func(events []json.RawMessage) float64 {
+		return testing.AllocsPerRun(1, func() { RepairEvents(events, nil) })
+	}
+	if once, twice := allocations(small), allocations(large); twice > 2.5*once {
+		t.Errorf("500 ends in the middle take %v allocations, 1,000 take %v", once, twice)
 	}
 }
 
