@@ -105,7 +105,7 @@ func TestAdviceMends(t *testing.T) {
 			check: "quarantine", severity: doctor.Warning, says: "compact has failed 2 times at run r of thread t: out of luck",
 			cause: `
 				insert into agui_internal.job_note (job, thread_key, run_no, attempts, code, error)
-				select 'compact', agui.thread_key('t', ''), run_no, 2, 'XX000', 'out of luck' from agui.run where run_id = 'r'`,
+				select 'compact', thread_key, run_no, 2, 'XX000', 'out of luck' from agui.run where run_id = 'r'`,
 			mend: `select agui.retry()`,
 		},
 		{
