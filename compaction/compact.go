@@ -71,7 +71,8 @@ import (
 // the very end by a chunk without a delta each (id, role, name, toolCallName, parentMessageId, subagentRunId; of one that was open
 // before the run's events, from the message or call that it is about, with role assistant where that is none of text). Those
 // of which the run has no block with a start get one before all these chunks (start and end), but not in a run that is a snapshot.
-// A run is none if a list of messages would give such a message or call to another agent than the chunks do.
+// A run is neither a snapshot nor superseded if a list of messages would give such a message or call to another agent than the
+// chunks do.
 //
 // Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
 // MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
@@ -203,7 +204,7 @@ func (c *compactor) accepts(w *form) bool {
 		c.replica.applyAll(again)
 		w.add(again...)
 	}
-	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.isSnapshot || c.truth.listsOpenChunks())
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.hasList || c.truth.listsOpenChunks())
 }
 
 // listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The

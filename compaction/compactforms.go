@@ -15,6 +15,8 @@ type form struct {
 	checks []check
 	// isSnapshot says that the form has no events of messages but snapshots of their list.
 	isSnapshot bool
+	// hasList says that the form has a list of messages that the run did not have.
+	hasList bool
 }
 
 type check struct {
@@ -53,7 +55,7 @@ func (r *run) afterSnapshot(start, compacted *Fold) (*form, bool) {
 	if !ok {
 		return nil, false
 	}
-	w := new(form)
+	w := &form{hasList: true}
 	r.write(w, r.items[:r.snapshot], false)
 	w.add(list...)
 	r.write(w, r.items[r.snapshot+1:], true)
@@ -70,7 +72,7 @@ func (r *run) asSnapshot(start, compacted, end *Fold) (*form, bool) {
 	if r.state >= 0 {
 		before[r.state].isState = false
 	}
-	w := &form{isSnapshot: true}
+	w := &form{isSnapshot: true, hasList: true}
 	r.write(w, before, false)
 	if slices.ContainsFunc(r.items, func(i item) bool { return i.ofMessages }) {
 		list, ok := snapshotEvents(start, compacted, end.messages)

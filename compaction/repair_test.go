@@ -2,10 +2,9 @@ package compaction
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/pgagui/pgagui/compaction/compactiontest"
 )
 
 func TestRepairEvents(t *testing.T) {
@@ -71,15 +70,29 @@ func TestRepairKeepsInterruptsOfTheLineage(t *testing.T) {
 	}
 }
 
-// A repair adds a fixed number of events for each that breaks the rules, however long the stream is.
+// Twice the events take twice the work and add twice the events.
 func TestRepairsAreLinear(t *testing.T) {
-	t.Parallel()
-	size := func(events int) int {
-		stream := compactiontest.Stream(7, compactiontest.Options{Broken: true, Events: events})
-		return len(RepairEvents(stream, nil)) * 100 / len(stream)
+	stream := func(breaks int) []json.RawMessage {
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`)}
+		for n := range breaks {
+			id := fmt.Sprintf(`,"messageId":"m%d"`, n)
+			events = append(events, lines(`{"type":"TEXT_MESSAGE_START"`+id+`}
+				{"type":"RUN_FINISHED","threadId":"t","runId":"r"}
+				{"type":"TEXT_MESSAGE_CONTENT","delta":"Hi"`+id+`}
+				{"type":"TEXT_MESSAGE_END"`+id+`}`)...)
+		}
+		return events
 	}
-	if small, large := size(1000), size(8000); large > small*3/2 {
-		t.Errorf("a stream of 1,000 events grows to %d %%, one of 8,000 to %d %%", small, large)
+	added := func(breaks int) int { return len(RepairEvents(stream(breaks), nil)) - 4*breaks - 1 }
+	if small, large := added(500), added(1000); large != 2*small-1 {
+		t.Errorf("500 ends in the middle add %d events, 1,000 add %d", small, large)
+	}
+	small, large := stream(500), stream(1000)
+	allocations := func(events []json.RawMessage) float64 {
+		return testing.AllocsPerRun(1, func() { RepairEvents(events, nil) })
+	}
+	if once, twice := allocations(small), allocations(large); twice > 2.5*once {
+		t.Errorf("500 ends in the middle take %v allocations, 1,000 take %v", once, twice)
 	}
 }
 

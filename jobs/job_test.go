@@ -84,7 +84,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 	database := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
 	execute(t, pool, fmt.Sprintf(`
 		alter database %[1]s set default_transaction_isolation = 'serializable';
-		alter database %[1]s set idle_in_transaction_session_timeout = '10ms'`, database))
+		alter database %[1]s set idle_in_transaction_session_timeout = '300ms'`, database))
 	pool.Reset()
 
 	first := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
@@ -97,7 +97,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 		if waitingRuns(t, pool) != 1 {
 			t.Error("the run was compacted by one that should do nothing")
 		}
-		execute(t, pool, `select pg_sleep(0.1)`) // longer than a transaction may be idle here
+		execute(t, pool, `select pg_sleep(0.6)`) // longer than a transaction may be idle here
 		var holder int
 		var holdsNoSnapshot bool
 		if err := pool.QueryRow(ctx, lockHolder).Scan(&holder, &holdsNoSnapshot); err != nil || !holdsNoSnapshot {

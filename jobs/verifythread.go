@@ -255,11 +255,9 @@ func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, 
 	if err != nil {
 		return "", err
 	}
-	versions := make([]int32, 0, len(run.fold.Messages()))
-	for i, low := range snapshot.Lows {
-		for version := low; version < snapshot.Highs[i]; version++ {
-			versions = append(versions, version)
-		}
+	versions, err := c.versions(ctx, run, snapshot)
+	if err != nil {
+		return "", err
 	}
 	if difference, err := c.messageDifference(ctx, versions, run.fold.Messages()); difference != "" || err != nil {
 		return difference, err
@@ -273,6 +271,29 @@ func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, 
 		return "the open chunk streams differ", nil
 	}
 	return "", nil
+}
+
+// versions are the message versions of a snapshot, in order. Damaged ranges may be as long as they like: where they do not hold as many
+// as the fold, only those are taken that there are.
+func (c *snapshotCheck) versions(ctx context.Context, run *runCheck, snapshot db.SnapshotToVerifyRow) ([]int32, error) {
+	length := int64(0)
+	for i, low := range snapshot.Lows {
+		length += int64(snapshot.Highs[i]) - int64(low)
+	}
+	var versions []int32
+	if length != int64(len(run.fold.Messages())) {
+		stored, err := c.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: c.key, RunNo: run.RunNo})
+		for _, message := range stored {
+			versions = append(versions, message.MessageNo)
+		}
+		return versions, err
+	}
+	for i, low := range snapshot.Lows {
+		for version := low; version < snapshot.Highs[i]; version++ {
+			versions = append(versions, version)
+		}
+	}
+	return versions, nil
 }
 
 // messageDifference compares the versions of messages that a snapshot holds with those of the fold, in order. Only what no snapshot

@@ -139,8 +139,8 @@ var faults = []struct {
 		plant: `update agui.batch set run_no = 1 where thread_key = KEY and first_seq = 12`,
 		want: []string{
 			`a: the run should end at seq 9, its last event is at seq 16`,
-			`a: the run's row counts 9 events, its log has 14`,
 			`b: the run's row counts 9 events, its log has 4`,
+			`a: the run's row counts 9 events, its log has 14`,
 			`b: the snapshot is not what the log says: message 2 of 2 differs`,
 			`note: a: the run goes on after the RUN_FINISHED at seq 9 that ended it, to seq 16`,
 		},

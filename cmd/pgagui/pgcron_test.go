@@ -178,7 +178,8 @@ func TestUpkeepSideBySide(t *testing.T) {
 	}
 	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"reap"}, {"verify"}} {
 		begin(func(int) error {
-			if result := commands.run(arguments...); result.code != exitOK {
+			// A thread that another job holds is left for the next time.
+			if result := commands.run(arguments...); result.code != exitOK && !(result.code == exitWorkLeft && strings.Contains(result.out, "held by other")) {
 				return fmt.Errorf("pgagui %s: exit code %d: %s%s", arguments, result.code, result.out, result.messages)
 			}
 			return nil

@@ -224,6 +224,10 @@ func (g *generator) start(r *run, kind, subagent string) {
 		e = pick(g, r.ended...)
 		kind, subagent = e.kind, r.owners[e.ownerKey()]
 	}
+	if _, known := r.owners[e]; kind == "tool" && subagent != "" && !known {
+		// Not an id that a message has: a list of messages would say that the call is that message's.
+		e.id = g.newID(kind)
+	}
 	if !g.mayStart(r, e, subagent, false) {
 		return
 	}

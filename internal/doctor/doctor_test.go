@@ -102,6 +102,13 @@ func TestAdviceMends(t *testing.T) {
 			mend: `call agui.compact()`,
 		},
 		{
+			check: "quarantine", severity: doctor.Warning, says: "compact has failed 2 times at run r of thread t: out of luck",
+			cause: `
+				insert into agui_internal.job_note (job, thread_key, run_no, attempts, code, error)
+				select 'compact', thread_key, run_no, 2, 'XX000', 'out of luck' from agui.run where run_id = 'r'`,
+			mend: `select agui.retry()`,
+		},
+		{
 			check: "indexes", severity: doctor.Warning, says: "agui.run_in_progress takes",
 			cause: `
 				alter table agui.run disable trigger user;

@@ -9,7 +9,7 @@ drop function agui_internal.verify_references(thread_key uuid);
 drop function agui_internal.verify_log(thread_key uuid);
 drop function agui_internal.verify_batches(thread_key uuid);
 drop function agui_internal.thread_keys(thread_id text, scope text);
-drop function agui_internal.snapshot_numbers(thread_key uuid, run_no int);
+drop function agui_internal.snapshot_numbers(thread_key uuid, run_no int, expected int);
 drop function agui_internal.snapshot_difference(thread_key uuid, run_no int, fold agui_internal.fold);
 drop function agui_internal.orphaned_keys(scope text);
 drop function agui_internal.life_cycle(thread_key uuid);

@@ -12907,6 +12907,7 @@ declare
     truth_end   agui_internal.fold;
     replica_end agui_internal.fold;
     reopening   text;
+    gives_away  boolean;
     fits        boolean;
 begin
     for run in select * from agui_internal.compact_runs(events) loop
@@ -12925,19 +12926,24 @@ begin
     while first_run <= cardinality(originals) loop
         last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
+        -- A list of messages may give what is open in chunks to another agent than the chunks do.
+        gives_away := exists (
+            select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
+            cross join lateral agui_internal.repair_subject(
+                truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
+            ) as subject
+            where subject.is_there
+            and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
+                <> coalesce(agui_internal.json_string_token(subject.owner), '')
+        );
+        if gives_away and others[last_run] is not null then
+            streams[last_run] := others[last_run];
+            others[last_run] := null;
+        end if;
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if first_run > streamed and heads[first_run] is not null and not exists (
-                -- A list of messages would give what is open in chunks to another agent than the chunks do.
-                select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
-                cross join lateral agui_internal.repair_subject(
-                    truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
-                ) as subject
-                where subject.is_there
-                and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
-                    <> coalesce(agui_internal.json_string_token(subject.owner), '')
-            ) then
+            if first_run > streamed and heads[first_run] is not null and not gives_away then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;
@@ -14533,9 +14539,9 @@ begin
     select snapshot.* into stored
     from agui.snapshot as snapshot
     where snapshot.thread_key = snapshot_difference.thread_key and snapshot.run_no = snapshot_difference.run_no;
-    numbers := agui_internal.snapshot_numbers(thread_key, run_no);
+    numbers := agui_internal.snapshot_numbers(thread_key, run_no, cardinality(fold.bodies));
 
-    if cardinality(numbers) <> cardinality(fold.bodies) then
+    if numbers is null then
         is_same := false;
     elsif numbers = fold.message_nos then
         is_same := true;
@@ -14600,7 +14606,7 @@ comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.f
 revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;
 
 -- sql/internal/verify/snapshot_numbers.sql
-create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int)
+create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int, expected int)
 returns int[]
 language plpgsql
 stable
@@ -14608,6 +14614,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Damaged ranges may be as long as they like.
+    if (
+        select coalesce(sum(upper(part.message_nos)::bigint - lower(part.message_nos)), 0)
+        from agui.snapshot as snapshot
+        cross join unnest(snapshot.message_nos) as part (message_nos)
+        where snapshot.thread_key = snapshot_numbers.thread_key and snapshot.run_no = snapshot_numbers.run_no
+    ) <> expected
+        or exists (
+            select
+            from agui.snapshot as snapshot
+            cross join unnest(snapshot.message_nos) as part (message_nos)
+            where snapshot.thread_key = snapshot_numbers.thread_key
+                and snapshot.run_no = snapshot_numbers.run_no
+                and (lower_inf(part.message_nos) or upper_inf(part.message_nos))
+        )
+    then
+        return null;
+    end if;
     return array(
         select numbers.number
         from agui.snapshot as snapshot
@@ -14619,9 +14643,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.snapshot_numbers(uuid, int) is 'The message versions of a snapshot, in order.';
+comment on function agui_internal.snapshot_numbers(uuid, int, int) is 'The message versions of a snapshot, in order; null where it does not hold as many as are expected.';
 
-revoke execute on function agui_internal.snapshot_numbers(uuid, int) from public;
+revoke execute on function agui_internal.snapshot_numbers(uuid, int, int) from public;
 
 -- sql/internal/verify/thread_keys.sql
 create or replace function agui_internal.thread_keys(thread_id text, scope text default '')
@@ -15125,10 +15149,13 @@ begin
                 end if;
                 folded_no := run.run_no;
                 if run.through_seq is not null then
+                    fold := agui_internal.fold_patched(fold);
                     difference := 'the snapshot is not what the log says: '
                         || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
                     if difference is null then
-                        fold.message_nos := agui_internal.snapshot_numbers(thread_key, run.run_no);
+                        fold.message_nos := coalesce(
+                            agui_internal.snapshot_numbers(thread_key, run.run_no, cardinality(fold.bodies)), fold.message_nos
+                        );
                     end if;
                     if run.through_seq < whole[run.run_no] then
                         folded_no := null;  -- the rest of the run is not part of it
@@ -15278,7 +15305,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''ff5ba91d92577c73d60abec617fa50f148e749b01e1846f8b20d8a9d1dbc5a03'', ''{
+as 'select 2, ''cdef4b31cacd68bcc8c9943a3d4ec01392d851ce1985fd10a73d20385d61c661'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -32,6 +32,7 @@ declare
     truth_end   agui_internal.fold;
     replica_end agui_internal.fold;
     reopening   text;
+    gives_away  boolean;
     fits        boolean;
 begin
     for run in select * from agui_internal.compact_runs(events) loop
@@ -50,19 +51,24 @@ begin
     while first_run <= cardinality(originals) loop
         last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
+        -- A list of messages may give what is open in chunks to another agent than the chunks do.
+        gives_away := exists (
+            select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
+            cross join lateral agui_internal.repair_subject(
+                truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
+            ) as subject
+            where subject.is_there
+            and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
+                <> coalesce(agui_internal.json_string_token(subject.owner), '')
+        );
+        if gives_away and others[last_run] is not null then
+            streams[last_run] := others[last_run];
+            others[last_run] := null;
+        end if;
         forms := array[array_to_string(streams[first_run : last_run], ',')];
         if first_run = last_run then
             forms := forms || others[first_run] || originals[first_run];
-            if first_run > streamed and heads[first_run] is not null and not exists (
-                -- A list of messages would give what is open in chunks to another agent than the chunks do.
-                select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
-                cross join lateral agui_internal.repair_subject(
-                    truth_end, case lane ->> 'kind' when 'tool' then 2 else 1 end, agui_internal.json_string_token((lane -> 'id')::text)
-                ) as subject
-                where subject.is_there
-                and agui_internal.json_string_token(agui_internal.json_string_member(lane, 'lane'))
-                    <> coalesce(agui_internal.json_string_token(subject.owner), '')
-            ) then
+            if first_run > streamed and heads[first_run] is not null and not gives_away then
                 forms := agui_internal.compact_snapshots(
                     heads[first_run], tails[first_run], states[first_run], has_changes[first_run], truth, truth_end
                 ) || forms;

@@ -13,9 +13,9 @@ begin
     select snapshot.* into stored
     from agui.snapshot as snapshot
     where snapshot.thread_key = snapshot_difference.thread_key and snapshot.run_no = snapshot_difference.run_no;
-    numbers := agui_internal.snapshot_numbers(thread_key, run_no);
+    numbers := agui_internal.snapshot_numbers(thread_key, run_no, cardinality(fold.bodies));
 
-    if cardinality(numbers) <> cardinality(fold.bodies) then
+    if numbers is null then
         is_same := false;
     elsif numbers = fold.message_nos then
         is_same := true;

@@ -1,4 +1,4 @@
-create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int)
+create or replace function agui_internal.snapshot_numbers(thread_key uuid, run_no int, expected int)
 returns int[]
 language plpgsql
 stable
@@ -6,6 +6,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Damaged ranges may be as long as they like.
+    if (
+        select coalesce(sum(upper(part.message_nos)::bigint - lower(part.message_nos)), 0)
+        from agui.snapshot as snapshot
+        cross join unnest(snapshot.message_nos) as part (message_nos)
+        where snapshot.thread_key = snapshot_numbers.thread_key and snapshot.run_no = snapshot_numbers.run_no
+    ) <> expected
+        or exists (
+            select
+            from agui.snapshot as snapshot
+            cross join unnest(snapshot.message_nos) as part (message_nos)
+            where snapshot.thread_key = snapshot_numbers.thread_key
+                and snapshot.run_no = snapshot_numbers.run_no
+                and (lower_inf(part.message_nos) or upper_inf(part.message_nos))
+        )
+    then
+        return null;
+    end if;
     return array(
         select numbers.number
         from agui.snapshot as snapshot
@@ -17,6 +35,6 @@ begin
 end
 $$;
 
-comment on function agui_internal.snapshot_numbers(uuid, int) is 'The message versions of a snapshot, in order.';
+comment on function agui_internal.snapshot_numbers(uuid, int, int) is 'The message versions of a snapshot, in order; null where it does not hold as many as are expected.';
 
-revoke execute on function agui_internal.snapshot_numbers(uuid, int) from public;
+revoke execute on function agui_internal.snapshot_numbers(uuid, int, int) from public;

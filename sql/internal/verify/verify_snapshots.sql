@@ -51,10 +51,13 @@ begin
                 end if;
                 folded_no := run.run_no;
                 if run.through_seq is not null then
+                    fold := agui_internal.fold_patched(fold);
                     difference := 'the snapshot is not what the log says: '
                         || agui_internal.snapshot_difference(thread_key, run.run_no, fold);
                     if difference is null then
-                        fold.message_nos := agui_internal.snapshot_numbers(thread_key, run.run_no);
+                        fold.message_nos := coalesce(
+                            agui_internal.snapshot_numbers(thread_key, run.run_no, cardinality(fold.bodies)), fold.message_nos
+                        );
                     end if;
                     if run.through_seq < whole[run.run_no] then
                         folded_no := null;  -- the rest of the run is not part of it
