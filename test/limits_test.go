@@ -123,7 +123,7 @@ func TestDepth(t *testing.T) {
 		{`1`, 0}, {`"[[{"`, 0}, {`[]`, 1}, {`{"a\\":"[","\"]":[]}`, 2}, {`[[],{},[1,[2,"3"]],null]`, 3},
 		{strings.Repeat("[", 8) + strings.Repeat("]", 8), 8},
 		{strings.Repeat("[", 9) + strings.Repeat("]", 9), 9},
-		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1000},
+		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1001},
 		{`[` + strings.Repeat(`[[[[[[[[[[]]]]]]]]]],`, 1000) + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `]`, 31},
 		// To take one level away at a time would be 500 times as long here.
 		{`[` + strings.Repeat(strings.Repeat("[", 500)+strings.Repeat("]", 500)+",", 2000) + `1]`, 501},
