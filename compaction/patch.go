@@ -19,7 +19,7 @@ type document struct {
 	// bytes is the size of the JSON text, kept up to date with every change. Keys that stood twice in an object may still
 	// count twice.
 	bytes int
-	// octets is the size of the document (octets.go), kept up to date too; 0: not measured yet.
+	// octets is the size of the document (octets.go), kept up to date too from when it can come near its limit on; 0: not yet.
 	octets int64
 
 	// The patch at hand.
@@ -59,11 +59,9 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	if operations[0] != '[' {
 		return false
 	}
-	if d.octets == 0 {
-		d.octets = d.octetsOf(d.root)
-	}
 	d.limits, d.copied, d.shifted = limits, 0, 0
 	d.owner.patches++
+	d.begin()
 	before, octetsBefore, unpatched := d.bytes, d.octets, d.root
 	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
 	if text, ok := d.root.(raw); ok {
@@ -74,7 +72,7 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	count := 0
 	for operation := range elements(operations) {
 		count++
-		if count > limits.PatchOperations || !d.apply(operation) || d.octets > limits.DocumentBytes || d.shifted > limits.PatchShiftedItems {
+		if count > limits.PatchOperations || !d.apply(operation) || d.isTooLarge() || d.shifted > limits.PatchShiftedItems {
 			succeeded = false
 			break
 		}
@@ -96,6 +94,33 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	clear(d.sizes)
 	d.sizes = d.sizes[:0]
 	return succeeded
+}
+
+// maxGrowth is how many octets a byte of JSON text can take: 1e99 takes 100.
+const maxGrowth = 26
+
+// begin makes the size of the document known where it matters.
+func (d *document) begin() {
+	if d.octets > 0 {
+		return
+	}
+	if m := measureOf(d.root); m != nil && m.octets > 0 {
+		d.octets = m.octets
+	} else if d.bytes == 0 { // the content of an activity
+		if text, ok := d.root.(raw); ok {
+			d.bytes = len(text)
+		} else {
+			d.octets = octetsOf(d.root)
+		}
+	}
+	d.isTooLarge()
+}
+
+func (d *document) isTooLarge() bool {
+	if d.octets == 0 && int64(d.bytes)*maxGrowth > d.limits.DocumentBytes {
+		d.octets = d.octetsOf(d.root)
+	}
+	return d.octets > d.limits.DocumentBytes
 }
 
 func (d *document) apply(operation []byte) bool {
@@ -127,16 +152,16 @@ func (d *document) apply(operation []byte) bool {
 		if operand == nil {
 			return false
 		}
-		v, octets := operandOf(operand)
+		v, octets := d.operandOf(operand)
 		return d.add(path, v, octets)
 	case sameKey(kind, "remove"):
-		_, _, ok := d.remove(path)
+		_, ok := d.remove(path)
 		return ok
 	case sameKey(kind, "replace"):
 		if operand == nil {
 			return false
 		}
-		v, octets := operandOf(operand)
+		v, octets := d.operandOf(operand)
 		return d.replace(path, v, octets)
 	case sameKey(kind, "test"):
 		found, ok := d.get(path)
@@ -152,9 +177,12 @@ func (d *document) apply(operation []byte) bool {
 	}
 }
 
-// operandOf returns the value of an operation and its size.
-func operandOf(operand raw) (raw, int64) {
+// operandOf returns the value of an operation and its size, or, as long as sizes do not matter, that of its text.
+func (d *document) operandOf(operand raw) (raw, int64) {
 	v := raw(kept(compacted(operand)))
+	if d.octets == 0 {
+		return v, int64(len(v))
+	}
 	return v, octetsOf(v)
 }
 
@@ -232,43 +260,41 @@ func (d *document) add(path []string, v value, octets int64) bool {
 	}
 }
 
-// remove returns what was there and its size.
-func (d *document) remove(path []string) (old value, octets int64, ok bool) {
+// remove returns what was there.
+func (d *document) remove(path []string) (old value, ok bool) {
 	if len(path) == 0 {
-		old, octets = d.root, d.octets
+		old = d.root
 		d.replaceRoot(raw("null"), 4)
-		return old, octets, true
+		return old, true
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
 	case *object:
 		at := parent.place(last)
 		if at < 0 {
-			return nil, 0, false
+			return nil, false
 		}
 		m := &parent.members[at]
 		old = m.value
-		octets = d.octetsOf(old)
 		d.bytes -= m.nameSize() + 1 + m.value.size() + comma(parent.len())
-		d.grow(-(m.keyOctets() + 2 + octets + separator(parent.len())))
+		d.grow(-(m.keyOctets() + 2 + d.leaving(old) + separator(parent.len())))
 		parent.removeAt(at)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
-		return old, octets, true
+		return old, true
 	case *array:
 		at, ok := arrayIndex(last)
 		if !ok || at >= len(parent.items) {
-			return nil, 0, false
+			return nil, false
 		}
 		old = parent.items[at]
-		octets = d.octetsOf(old)
 		d.bytes -= parent.items[at].size() + comma(len(parent.items))
-		d.grow(-(octets + separator(len(parent.items))))
+		d.grow(-(d.leaving(old) + separator(len(parent.items))))
 		d.shifted += int64(len(parent.items) - at - 1)
 		parent.items = slices.Delete(parent.items, at, at+1)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
-		return old, octets, true
+		return old, true
 	default:
-		return nil, 0, false
+		return nil, false
 	}
 }
 
@@ -318,8 +344,12 @@ func (d *document) move(from, path []string) bool {
 	if len(from) < len(path) && slices.Equal(from, path[:len(from)]) {
 		return false // into its own child
 	}
-	moved, octets, ok := d.remove(from)
-	return ok && d.takes(octets) && d.add(path, moved, octets)
+	moved, ok := d.remove(from)
+	if !ok {
+		return false
+	}
+	octets := d.octetsOf(moved)
+	return d.takes(octets) && d.add(path, moved, octets)
 }
 
 // takes notes that a value is copied or moved, and reports whether the patch may do that.
@@ -334,7 +364,7 @@ func (d *document) takes(octets int64) bool {
 func (d *document) container(path []string) value {
 	d.way = d.way[:0]
 	d.root = owned(d.root, d.owner)
-	if m := measureOf(d.root); m != nil {
+	if m := measureOf(d.root); m != nil && d.octets > 0 {
 		m.octets = d.octets
 	}
 	at := d.root
@@ -402,14 +432,19 @@ func (d *document) note(c change) { d.changes = append(d.changes, c) }
 
 // grow corrects the sizes of the document and of the containers on the way to a change.
 func (d *document) grow(octets int64) {
-	d.octets += octets
+	isMeasured := d.octets > 0
+	if isMeasured {
+		d.octets += octets
+	}
 	for _, v := range d.way {
 		m := measureOf(v)
 		if m.noted != d.owner.patches {
 			m.noted = d.owner.patches
 			d.sizes = append(d.sizes, noted{m, m.octets})
 		}
-		if m.octets > 0 {
+		if !isMeasured {
+			m.octets = 0
+		} else if m.octets > 0 {
 			m.octets += octets
 		}
 	}
@@ -417,14 +452,25 @@ func (d *document) grow(octets int64) {
 
 func (d *document) replaceRoot(v value, octets int64) {
 	d.note(change{kind: replaced, old: d.root})
-	d.root, d.bytes, d.octets = v, v.size(), octets
+	d.root, d.bytes = v, v.size()
+	if d.octets > 0 {
+		d.octets = octets
+	}
+}
+
+// leaving returns the size of a value that is taken out of the document, where sizes matter.
+func (d *document) leaving(v value) int64 {
+	if d.octets == 0 {
+		return 0
+	}
+	return d.octetsOf(v)
 }
 
 // replaceIn gives the element of a container at a place another value.
 func (d *document) replaceIn(target value, at int, place *value, v value, octets int64) {
 	d.bytes += v.size() - (*place).size()
 	d.note(change{kind: replaced, target: target, place: at, old: *place})
-	d.grow(octets - d.octetsOf(*place))
+	d.grow(octets - d.leaving(*place))
 	*place = v
 }
 

@@ -14,7 +14,7 @@ import (
 // patched applies a patch to a document; it returns the result, or "" when the patch fails.
 func patched(t *testing.T, text, operations string) string {
 	t.Helper()
-	d := document{owner: new(owner), root: raw(text), bytes: len(text)}
+	d := document{owner: new(owner), root: raw(text), bytes: len(text), octets: octetsOf(raw(text))}
 	limits := DefaultLimits()
 	ok := d.patch([]byte(operations), &limits)
 	if _, octets := octetsAt(written(d.root), 0); d.octets != octets && operations[0] == '[' {
