@@ -68,7 +68,7 @@ func (f *Fold) patchActivity(e *event) {
 		content = copied(content, f.owner)
 	}
 	patched := document{owner: f.owner, root: content}
-	if !patched.patch(operations) {
+	if !patched.patch(operations, &f.limits) {
 		return
 	}
 	m := f.editAlone(place)

@@ -44,13 +44,14 @@ type Fold struct {
 	statePatched bool
 	interrupts   json.RawMessage
 	lanes        []lane
+	limits       Limits
 
 	event event // the event at hand
 }
 
 // New returns the fold of nothing: no messages, the state {}, no interrupts.
 func New() *Fold {
-	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]")}
+	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]"), limits: DefaultLimits()}
 	f.setState(json.RawMessage("{}"))
 	return f
 }
@@ -64,7 +65,7 @@ func (f *Fold) Clone() *Fold {
 	clone.owner = new(owner)
 	clone.messages = slices.Clone(f.messages)
 	clone.index = nil
-	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes}
+	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes, octets: f.state.octets}
 	clone.lanes = slices.Clone(f.lanes)
 	clone.event.clear()
 	return &clone

@@ -8,9 +8,9 @@ import (
 // This file applies JSON Patch (RFC 6902) to a value, in place. Each change is noted, so that a patch of which any operation
 // fails is undone: it is applied whole or not at all.
 
-// maxDocument bounds, in bytes of JSON text, what a `copy` may make of a document: a few of them, each doubling it, would take
-// all memory. An operation that goes beyond it fails. It is the size up to which PostgreSQL holds a jsonb.
-const maxDocument = 255 << 20
+// wholeFrom is how deep a patch takes apart values one by one: to find the elements of each takes a look at all that is in it. What
+// is deeper is taken apart at once.
+const wholeFrom = 32
 
 // A document is a value under patches.
 type document struct {
@@ -18,8 +18,23 @@ type document struct {
 	root  value
 	// bytes is the size of the JSON text, kept up to date with every change. Keys that stood twice in an object may still
 	// count twice.
-	bytes   int
+	bytes int
+	// octets is the size of the document (octets.go), kept up to date too; 0: not measured yet.
+	octets int64
+
+	// The patch at hand.
+	limits  *Limits
+	copied  int64
+	shifted int64
 	changes []change
+	way     []value // the containers from the root to the one that changes
+	sizes   []noted
+}
+
+// noted is what the size of a container was before a patch.
+type noted struct {
+	of     *measure
+	octets int64
 }
 
 // A change is what it takes to undo one step of a patch.
@@ -40,34 +55,46 @@ const (
 
 // patch applies a list of operations, given as valid JSON, and reports whether all of them succeeded; otherwise the document is
 // what it was. The document keeps no part of the operations' text.
-func (d *document) patch(operations []byte) bool {
+func (d *document) patch(operations []byte, limits *Limits) bool {
 	if operations[0] != '[' {
 		return false
 	}
-	before, unpatched := d.bytes, d.root
+	if d.octets == 0 {
+		d.octets = d.octetsOf(d.root)
+	}
+	d.limits, d.copied, d.shifted = limits, 0, 0
+	d.owner.patches++
+	before, octetsBefore, unpatched := d.bytes, d.octets, d.root
 	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
 	if text, ok := d.root.(raw); ok {
 		d.root = raw(compacted(text))
 		d.bytes -= len(text) - len(d.root.(raw))
 	}
 	succeeded := true
+	count := 0
 	for operation := range elements(operations) {
-		if !d.apply(operation) {
+		count++
+		if count > limits.PatchOperations || !d.apply(operation) || d.octets > limits.DocumentBytes || d.shifted > limits.PatchShiftedItems {
 			succeeded = false
 			break
 		}
 	}
 	if succeeded {
 		d.sweep()
+		d.owner.octets = nil
 	} else {
 		d.undo()
-		d.bytes = before
+		d.bytes, d.octets = before, octetsBefore
 		if _, ok := unpatched.(raw); ok {
 			d.root = unpatched
 		}
 	}
 	clear(d.changes)
 	d.changes = d.changes[:0]
+	clear(d.way)
+	d.way = d.way[:0]
+	clear(d.sizes)
+	d.sizes = d.sizes[:0]
 	return succeeded
 }
 
@@ -97,12 +124,20 @@ func (d *document) apply(operation []byte) bool {
 	case !ok:
 		return false
 	case sameKey(kind, "add"):
-		return operand != nil && d.add(path, raw(kept(compacted(operand))))
+		if operand == nil {
+			return false
+		}
+		v, octets := operandOf(operand)
+		return d.add(path, v, octets)
 	case sameKey(kind, "remove"):
-		_, ok := d.remove(path)
+		_, _, ok := d.remove(path)
 		return ok
 	case sameKey(kind, "replace"):
-		return operand != nil && d.replace(path, raw(kept(compacted(operand))))
+		if operand == nil {
+			return false
+		}
+		v, octets := operandOf(operand)
+		return d.replace(path, v, octets)
 	case sameKey(kind, "test"):
 		found, ok := d.get(path)
 		return ok && operand != nil && equal(found, operand, sameNumberValue)
@@ -115,6 +150,12 @@ func (d *document) apply(operation []byte) bool {
 	default:
 		return false
 	}
+}
+
+// operandOf returns the value of an operation and its size.
+func operandOf(operand raw) (raw, int64) {
+	v := raw(kept(compacted(operand)))
+	return v, octetsOf(v)
 }
 
 // pointer reads a JSON Pointer (RFC 6901), given as a JSON string, into its decoded tokens.
@@ -146,24 +187,31 @@ func pointer(written raw) ([]string, bool) {
 
 // --- operations ---
 
-func (d *document) add(path []string, v value) bool {
-	if len(path)+v.size()/2 > maxDepth && len(path)+depth(v) > maxDepth {
+// tooDeep reports whether a value of a size would be nested too deep at a path. Each level takes two octets.
+func (d *document) tooDeep(path []string, v value, octets int64) bool {
+	return int64(len(path))+octets/2 > int64(d.limits.DocumentDepth) && len(path)+depth(v) > d.limits.DocumentDepth
+}
+
+func (d *document) add(path []string, v value, octets int64) bool {
+	if d.tooDeep(path, v, octets) {
 		return false
 	}
 	if len(path) == 0 {
-		d.replaceRoot(v)
+		d.replaceRoot(v, octets)
 		return true
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
 	case *object:
 		if at := parent.place(last); at >= 0 {
-			d.replaceMember(parent, at, v)
+			d.replaceIn(parent, at, &parent.members[at].value, v, octets)
 			return true
 		}
 		parent.add(last, v)
 		d.note(change{kind: added, target: parent})
-		d.bytes += parent.members[len(parent.members)-1].nameSize() + 1 + v.size() + comma(parent.len())
+		m := &parent.members[len(parent.members)-1]
+		d.bytes += m.nameSize() + 1 + v.size() + comma(parent.len())
+		d.grow(m.keyOctets() + 2 + octets + separator(parent.len()))
 		return true
 	case *array:
 		at, ok := arrayIndex(last)
@@ -173,54 +221,63 @@ func (d *document) add(path []string, v value) bool {
 		if !ok || at > len(parent.items) {
 			return false
 		}
+		d.shifted += int64(len(parent.items) - at)
 		parent.items = slices.Insert(parent.items, at, v)
 		d.note(change{kind: added, target: parent, place: at})
 		d.bytes += v.size() + comma(len(parent.items))
+		d.grow(octets + separator(len(parent.items)))
 		return true
 	default:
 		return false
 	}
 }
 
-func (d *document) remove(path []string) (value, bool) {
+// remove returns what was there and its size.
+func (d *document) remove(path []string) (old value, octets int64, ok bool) {
 	if len(path) == 0 {
-		old := d.root
-		d.replaceRoot(raw("null"))
-		return old, true
+		old, octets = d.root, d.octets
+		d.replaceRoot(raw("null"), 4)
+		return old, octets, true
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
 	case *object:
 		at := parent.place(last)
 		if at < 0 {
-			return nil, false
+			return nil, 0, false
 		}
-		old := parent.members[at].value
-		d.bytes -= parent.members[at].nameSize() + 1 + old.size() + comma(parent.len())
+		m := &parent.members[at]
+		old = m.value
+		octets = d.octetsOf(old)
+		d.bytes -= m.nameSize() + 1 + m.value.size() + comma(parent.len())
+		d.grow(-(m.keyOctets() + 2 + octets + separator(parent.len())))
 		parent.removeAt(at)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
-		return old, true
+		return old, octets, true
 	case *array:
 		at, ok := arrayIndex(last)
 		if !ok || at >= len(parent.items) {
-			return nil, false
+			return nil, 0, false
 		}
-		old := parent.items[at]
-		d.bytes -= old.size() + comma(len(parent.items))
+		old = parent.items[at]
+		octets = d.octetsOf(old)
+		d.bytes -= parent.items[at].size() + comma(len(parent.items))
+		d.grow(-(octets + separator(len(parent.items))))
+		d.shifted += int64(len(parent.items) - at - 1)
 		parent.items = slices.Delete(parent.items, at, at+1)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
-		return old, true
+		return old, octets, true
 	default:
-		return nil, false
+		return nil, 0, false
 	}
 }
 
-func (d *document) replace(path []string, v value) bool {
-	if len(path)+v.size()/2 > maxDepth && len(path)+depth(v) > maxDepth {
+func (d *document) replace(path []string, v value, octets int64) bool {
+	if d.tooDeep(path, v, octets) {
 		return false
 	}
 	if len(path) == 0 {
-		d.replaceRoot(v)
+		d.replaceRoot(v, octets)
 		return true
 	}
 	last := path[len(path)-1]
@@ -230,16 +287,14 @@ func (d *document) replace(path []string, v value) bool {
 		if at < 0 {
 			return false
 		}
-		d.replaceMember(parent, at, v)
+		d.replaceIn(parent, at, &parent.members[at].value, v, octets)
 		return true
 	case *array:
 		at, ok := arrayIndex(last)
 		if !ok || at >= len(parent.items) {
 			return false
 		}
-		d.note(change{kind: replaced, target: parent, place: at, old: parent.items[at]})
-		d.bytes += v.size() - parent.items[at].size()
-		parent.items[at] = v
+		d.replaceIn(parent, at, &parent.items[at], v, octets)
 		return true
 	default:
 		return false
@@ -248,44 +303,68 @@ func (d *document) replace(path []string, v value) bool {
 
 func (d *document) copy(from, path []string) bool {
 	source, ok := d.get(from)
-	if !ok || d.root.size()+source.size() > maxDocument {
+	if !ok {
 		return false
 	}
-	return d.add(path, copied(source, d.owner))
+	octets := d.octetsOf(source)
+	return d.takes(octets) && d.add(path, copied(source, d.owner), octets)
 }
 
 func (d *document) move(from, path []string) bool {
+	if slices.Equal(from, path) {
+		_, ok := d.get(from)
+		return ok
+	}
 	if len(from) < len(path) && slices.Equal(from, path[:len(from)]) {
 		return false // into its own child
 	}
-	if len(from) == 0 {
-		return true // the whole document to where it is
-	}
-	moved, ok := d.remove(from)
-	return ok && d.add(path, moved)
+	moved, octets, ok := d.remove(from)
+	return ok && d.takes(octets) && d.add(path, moved, octets)
+}
+
+// takes notes that a value is copied or moved, and reports whether the patch may do that.
+func (d *document) takes(octets int64) bool {
+	d.copied += octets
+	return d.copied <= d.limits.PatchCopiedBytes
 }
 
 // --- the way to a value ---
 
 // container returns the array or object at a path, ready to be changed, or another value.
 func (d *document) container(path []string) value {
+	d.way = d.way[:0]
 	d.root = owned(d.root, d.owner)
+	if m := measureOf(d.root); m != nil {
+		m.octets = d.octets
+	}
 	at := d.root
-	for _, token := range path {
+	for depth, token := range path {
+		var place *value
 		switch parent := at.(type) {
 		case *object:
-			at = parent.ownMember(token)
+			index := parent.place(token)
+			if index < 0 {
+				return nil
+			}
+			place = &parent.members[index].value
 		case *array:
 			index, ok := arrayIndex(token)
 			if !ok || index >= len(parent.items) {
 				return nil
 			}
-			parent.items[index] = owned(parent.items[index], d.owner)
-			at = parent.items[index]
+			place = &parent.items[index]
 		default:
 			return nil
 		}
+		d.way = append(d.way, at)
+		if source, ok := (*place).(raw); ok && depth+1 >= wholeFrom {
+			*place = parsedWhole(source, d.owner)
+		} else {
+			*place = owned(*place, d.owner)
+		}
+		at = *place
 	}
+	d.way = append(d.way, at)
 	return at
 }
 
@@ -306,25 +385,56 @@ func (d *document) get(path []string) (value, bool) {
 	return nil, false
 }
 
+func measureOf(v value) *measure {
+	switch v := v.(type) {
+	case *object:
+		return &v.measure
+	case *array:
+		return &v.measure
+	default:
+		return nil
+	}
+}
+
 // --- changes and undoing them ---
 
 func (d *document) note(c change) { d.changes = append(d.changes, c) }
 
-func (d *document) replaceRoot(v value) {
-	d.note(change{kind: replaced, old: d.root})
-	d.root, d.bytes = v, v.size()
+// grow corrects the sizes of the document and of the containers on the way to a change.
+func (d *document) grow(octets int64) {
+	d.octets += octets
+	for _, v := range d.way {
+		m := measureOf(v)
+		if m.noted != d.owner.patches {
+			m.noted = d.owner.patches
+			d.sizes = append(d.sizes, noted{m, m.octets})
+		}
+		if m.octets > 0 {
+			m.octets += octets
+		}
+	}
 }
 
-func (d *document) replaceMember(o *object, at int, v value) {
-	d.note(change{kind: replaced, target: o, place: at, old: o.members[at].value})
-	d.bytes += v.size() - o.members[at].value.size()
-	o.members[at].value = v
+func (d *document) replaceRoot(v value, octets int64) {
+	d.note(change{kind: replaced, old: d.root})
+	d.root, d.bytes, d.octets = v, v.size(), octets
+}
+
+// replaceIn gives the element of a container at a place another value.
+func (d *document) replaceIn(target value, at int, place *value, v value, octets int64) {
+	d.bytes += v.size() - (*place).size()
+	d.note(change{kind: replaced, target: target, place: at, old: *place})
+	d.grow(octets - d.octetsOf(*place))
+	*place = v
 }
 
 // comma is what the comma beside one of n elements takes.
 func comma(n int) int { return min(1, n-1) }
 
 func (d *document) undo() {
+	for _, size := range d.sizes {
+		size.of.octets = size.octets
+	}
 	for _, c := range slices.Backward(d.changes) {
 		switch target := c.target.(type) {
 		case nil:

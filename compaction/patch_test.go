@@ -15,7 +15,11 @@ import (
 func patched(t *testing.T, text, operations string) string {
 	t.Helper()
 	d := document{owner: new(owner), root: raw(text), bytes: len(text)}
-	ok := d.patch([]byte(operations))
+	limits := DefaultLimits()
+	ok := d.patch([]byte(operations), &limits)
+	if _, octets := octetsAt(written(d.root), 0); d.octets != octets && operations[0] == '[' {
+		t.Errorf("%s of %s: kept the size %d of %d", operations, text, d.octets, octets)
+	}
 	result := string(written(d.root))
 	if d.bytes < len(result) {
 		t.Errorf("%s of %s: counted %d bytes of %d", operations, text, d.bytes, len(result))
@@ -53,7 +57,7 @@ func TestPatchedTreesStayBounded(t *testing.T) {
 	if got := patched(t, `["`+strings.Repeat("x", 1<<20)+`"]`, doubling); got != "" {
 		t.Error("a document of 2^80 bytes was made")
 	}
-	deep := strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1)
+	deep := strings.Repeat("[", DefaultLimits().DocumentDepth-1) + strings.Repeat("]", DefaultLimits().DocumentDepth-1)
 	if got := patched(t, `{}`, `[{"op":"add","path":"/a","value":`+deep+`}]`); got == "" {
 		t.Error("a value of the greatest depth was refused")
 	}
@@ -68,6 +72,7 @@ func TestPatchOfALargeObject(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	model := map[string]json.RawMessage{}
 	d := document{owner: new(owner), root: raw("{}"), bytes: 2}
+	limits := DefaultLimits()
 	for step := range 5000 {
 		key := fmt.Sprintf("k%d", random.IntN(100))
 		var operations string
@@ -83,7 +88,7 @@ func TestPatchOfALargeObject(t *testing.T) {
 			model[key] = json.RawMessage(fmt.Sprint(step))
 		}
 		before := string(written(d.root))
-		if !d.patch([]byte(operations)) && string(written(d.root)) != before {
+		if !d.patch([]byte(operations), &limits) && string(written(d.root)) != before {
 			t.Fatalf("%s failed but changed\n%s to\n%s", operations, before, written(d.root))
 		}
 	}

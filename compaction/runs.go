@@ -37,7 +37,7 @@ func (f *Fold) patchState(e *event) { f.patchedState(e) }
 
 // patchedState applies a patch to the state and reports whether it succeeded.
 func (f *Fold) patchedState(e *event) bool {
-	succeeded := f.state.patch(e.values[fieldDelta])
+	succeeded := f.state.patch(e.values[fieldDelta], &f.limits)
 	if succeeded {
 		f.stateText = nil
 		f.statePatched = true

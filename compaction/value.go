@@ -39,6 +39,7 @@ type object struct {
 	places map[string]int
 	// removed counts the members whose value is nil. They keep their place, so that a removal can be undone.
 	removed int
+	measure
 }
 
 type member struct {
@@ -50,10 +51,20 @@ type member struct {
 type array struct {
 	owner *owner
 	items []value
+	measure
+}
+
+// measure is the size (octets.go) of a container that is part of a document under patches.
+type measure struct {
+	octets int64  // 0: not measured
+	noted  uint64 // the patch that noted what it was
 }
 
 // owner is the identity of one clone of a fold.
-type owner struct{ _ byte }
+type owner struct {
+	patches uint64          // that were applied to its documents
+	octets  map[*byte]int64 // the sizes of long texts in them, by their first bytes
+}
 
 // searchUpTo is the number of members up to which an object is searched one by one.
 const searchUpTo = 12
@@ -186,6 +197,36 @@ func parsed(v value, by *owner) value {
 	}
 }
 
+// parsedWhole is parsed, with all that is in the value taken apart too, in one pass.
+func parsedWhole(source raw, by *owner) value {
+	_, v := parsedAt(source, 0, by)
+	return v
+}
+
+func parsedAt(source raw, at int, by *owner) (end int, v value) {
+	switch source[at] {
+	case '{':
+		o := &object{owner: by}
+		end, _ = walkObject(source, at, func(key []byte, at int) (int, bool) {
+			end, member := parsedAt(source, at, by)
+			o.parseMember(key, member)
+			return end, true
+		})
+		return end, o
+	case '[':
+		a := &array{owner: by}
+		end, _ = walkArray(source, at, func(at int) (int, bool) {
+			end, item := parsedAt(source, at, by)
+			a.items = append(a.items, item)
+			return end, true
+		})
+		return end, a
+	default:
+		end, _ = skipValue(source, at, 0)
+		return end, source[at:end]
+	}
+}
+
 // parseMember adds a member, its key in its usual spelling; of duplicate keys the last wins, in the place of the first.
 func (o *object) parseMember(written []byte, v value) {
 	m := member{key: string(written), value: v}
@@ -213,11 +254,11 @@ func owned(v value, by *owner) value {
 		}
 	case *object:
 		if v.owner != by {
-			return &object{owner: by, members: slices.Clone(v.members), removed: v.removed}
+			return &object{owner: by, members: slices.Clone(v.members), removed: v.removed, measure: measure{octets: v.octets}}
 		}
 	case *array:
 		if v.owner != by {
-			return &array{owner: by, items: slices.Clone(v.items)}
+			return &array{owner: by, items: slices.Clone(v.items), measure: measure{octets: v.octets}}
 		}
 	}
 	return v
@@ -239,7 +280,7 @@ func copied(v value, by *owner) value {
 	case *text:
 		return &text{owner: by, bytes: bytes.Clone(v.bytes)}
 	case *object:
-		o := &object{owner: by, members: make([]member, 0, v.len())}
+		o := &object{owner: by, members: make([]member, 0, v.len()), measure: measure{octets: v.octets}}
 		for _, m := range v.members {
 			if m.value != nil {
 				m.value = copied(m.value, by)
@@ -248,7 +289,7 @@ func copied(v value, by *owner) value {
 		}
 		return o
 	case *array:
-		a := &array{owner: by, items: make([]value, len(v.items))}
+		a := &array{owner: by, items: make([]value, len(v.items)), measure: measure{octets: v.octets}}
 		for i, item := range v.items {
 			a.items[i] = copied(item, by)
 		}

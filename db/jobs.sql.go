@@ -21,6 +21,38 @@ func (q *Queries) AllowIdleTransaction(ctx context.Context) error {
 	return err
 }
 
+const PatchLimits = `-- name: PatchLimits :one
+select
+    (limits).document_bytes::bigint as document_bytes,
+    (limits).document_depth::int as document_depth,
+    (limits).patch_operations::int as patch_operations,
+    (limits).patch_copied_bytes::bigint as patch_copied_bytes,
+    (limits).patch_shifted_items::bigint as patch_shifted_items
+from agui_internal.limits_of_patches() as limits
+`
+
+type PatchLimitsRow struct {
+	DocumentBytes     int64
+	DocumentDepth     int32
+	PatchOperations   int32
+	PatchCopiedBytes  int64
+	PatchShiftedItems int64
+}
+
+// The limits of JSON patches, from the settings.
+func (q *Queries) PatchLimits(ctx context.Context) (PatchLimitsRow, error) {
+	row := q.db.QueryRow(ctx, PatchLimits)
+	var i PatchLimitsRow
+	err := row.Scan(
+		&i.DocumentBytes,
+		&i.DocumentDepth,
+		&i.PatchOperations,
+		&i.PatchCopiedBytes,
+		&i.PatchShiftedItems,
+	)
+	return i, err
+}
+
 const TakeJobLock = `-- name: TakeJobLock :one
 select
     pg_is_in_recovery()::boolean as is_standby,

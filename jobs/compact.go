@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
@@ -99,6 +100,9 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		}
 	}
 	var err error
+	if job.foldLimits, err = readLimits(ctx, queries); err != nil {
+		return Compacted{}, err
+	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
 		return Compacted{}, err
 	}
@@ -135,6 +139,8 @@ type compactJob struct {
 	limits    limits
 	dueBy     *time.Time   // runs that ended later are left alone; nil: none is
 	remaining atomic.Int64 // runs that may still be begun
+	// foldLimits are those of the database when the job began.
+	foldLimits compaction.Limits
 
 	mutex    sync.Mutex
 	done     Compacted
@@ -228,7 +234,7 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 			if isHeld {
 				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 			}
-			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, folds: map[int32]*runFold{}}
+			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, folds: map[int32]*runFold{}}
 			var err error
 			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
 				return err

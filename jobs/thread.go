@@ -25,10 +25,11 @@ import (
 //
 // What is to be written is collected while a page of the log is folded, and sent together with the query for a page.
 type threadCompaction struct {
-	tx      pgx.Tx
-	queries *db.Queries
-	key     pgtype.UUID
-	dueBy   *time.Time // runs that ended later are left alone; nil: none is
+	tx         pgx.Tx
+	queries    *db.Queries
+	key        pgtype.UUID
+	dueBy      *time.Time // runs that ended later are left alone; nil: none is
+	foldLimits compaction.Limits
 
 	inputs     inputPlaces        // of the runs to compact
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
@@ -137,7 +138,7 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 	if err != nil {
 		return nil, err
 	}
-	loaded := &runFold{fold: compaction.New()}
+	loaded := &runFold{fold: newFold(t.foldLimits)}
 	var throughSeq int64
 	if baseNo != 0 {
 		if loaded.fold, throughSeq, err = t.loadSnapshot(ctx, baseNo); err != nil {
@@ -189,6 +190,7 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 	if err != nil {
 		return nil, 0, fmt.Errorf("snapshot of run number %d: %w", runNo, err)
 	}
+	fold.SetLimits(t.foldLimits)
 	return fold, stored.ThroughSeq, nil
 }
 
@@ -236,7 +238,7 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 // begin gives a run its parent's fold to go on from: the fold itself when no other run needs it, else a clone.
 func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) error {
 	if run.ParentNo == nil {
-		current.fold = compaction.New()
+		current.fold = newFold(t.foldLimits)
 		return nil
 	}
 	parent := t.folds[*run.ParentNo]

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
@@ -102,7 +103,11 @@ type ThreadProblem struct {
 // pgagui.ErrUnknownThread for one of Threads.
 func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
 	begin := time.Now()
-	job := verifyJob{pool: pool, options: options}
+	foldLimits, err := readLimits(ctx, db.New(pool))
+	if err != nil {
+		return Verified{}, err
+	}
+	job := verifyJob{pool: pool, options: options, foldLimits: foldLimits}
 	threads := make(chan db.ThreadsToVerifyRow)
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -119,14 +124,15 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 			return nil
 		})
 	}
-	err := errors.Join(group.Wait(), errors.Join(job.failures...))
+	err = errors.Join(group.Wait(), errors.Join(job.failures...))
 	job.done.Duration = time.Since(begin)
 	return job.done, err
 }
 
 type verifyJob struct {
-	pool    *pgxpool.Pool
-	options VerifyOptions
+	pool       *pgxpool.Pool
+	options    VerifyOptions
+	foldLimits compaction.Limits
 
 	mutex    sync.Mutex
 	done     Verified
@@ -304,7 +310,7 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		if j.options.InSQL {
 			wrong, err = asProblems(queries.VerifySnapshots(ctx, thread.ThreadKey))
 		} else {
-			check := snapshotCheck{queries: queries, key: thread.ThreadKey}
+			check := snapshotCheck{queries: queries, key: thread.ThreadKey, foldLimits: j.foldLimits}
 			err = guarded(func() error {
 				wrong, err = check.run(ctx)
 				return err

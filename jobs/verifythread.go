@@ -17,8 +17,9 @@ import (
 // The log is read once, in the order of seq, and only the lineages that lead to a snapshot are folded. No snapshot is trusted: every
 // fold begins with the first event of its root.
 type snapshotCheck struct {
-	queries *db.Queries
-	key     pgtype.UUID
+	queries    *db.Queries
+	key        pgtype.UUID
+	foldLimits compaction.Limits
 
 	runs     map[int32]*runCheck
 	inputs   inputPlaces
@@ -208,7 +209,7 @@ func (c *snapshotCheck) begin(ctx context.Context, run *runCheck) error {
 		return nil
 	}
 	if run.parent == nil {
-		run.fold = compaction.New()
+		run.fold = newFold(c.foldLimits)
 		return nil
 	}
 	// The parent's fold is complete. It has not come to its snapshot if the log lost the events there.

@@ -83,7 +83,8 @@ func TestReducersAgree(t *testing.T) {
 type reducers struct {
 	pool    *pgxpool.Pool
 	client  *oracle
-	threads int // counts the threads made, for their names
+	limits  *compaction.Limits // nil: the defaults; the database has them too
+	threads int                // counts the threads made, for their names
 }
 
 // differences says for each stream what the reducers do not agree on, in a sentence; empty where they agree.
@@ -96,7 +97,7 @@ func (r *reducers) differences(t *testing.T, streams [][]json.RawMessage) []stri
 		inClient = r.client.fold(t, streams...)
 	}
 	for i, stream := range streams {
-		inGo := foldInGo(t, stream)
+		inGo := foldWithin(t, stream, r.limits)
 		if difference := differences(inSQL[i], inGo); difference != "" {
 			found[i] = "SQL against Go: " + difference
 		} else if inClient != nil && inClient[i].Error == "" {
@@ -113,7 +114,16 @@ func (r *reducers) lastThread() string { return fmt.Sprint("stream-", r.threads)
 
 func foldInGo(t *testing.T, stream []json.RawMessage) meaning {
 	t.Helper()
+	return foldWithin(t, stream, nil)
+}
+
+// foldWithin is foldInGo with limits; nil: the defaults.
+func foldWithin(t *testing.T, stream []json.RawMessage, limits *compaction.Limits) meaning {
+	t.Helper()
 	fold := compaction.New()
+	if limits != nil {
+		fold.SetLimits(*limits)
+	}
 	for _, event := range stream {
 		fold.Apply(event)
 	}

@@ -361,7 +361,7 @@ func TestSettings(t *testing.T) {
 	mustRun(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
 	mustRun(t, pool, `update agui_internal.setting set description = 'old'`)
 	mustRun(t, pool, `call agui.grant_access()`)
-	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old'`); got != "heartbeat_lease 30, lease 3600" {
+	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
 		t.Errorf("after a repair: %s", got)
 	}
 }

@@ -1561,7 +1561,7 @@ as $function$
 declare
     patched record;
 begin
-    patched := agui_internal.json_patch_apply(doc, array[patch]);
+    patched := agui_internal.json_patch_apply(doc, array[patch], null);
     if patched.problem is not null then
         raise exception 'JSON patch: %', patched.problem
             using errcode = 'UI020';
@@ -1578,6 +1578,18 @@ comment on function agui.json_patch(jsonb, jsonb) is
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;
 
+-- sql/internal/types/patch_limits.sql
+create type agui_internal.patch_limits as (
+    document_bytes      bigint,
+    document_depth      int,
+    patch_operations    int,
+    patch_copied_bytes  bigint,
+    patch_shifted_items bigint
+);
+
+comment on type agui_internal.patch_limits is
+    'What JSON patches may make and take: the settings of these names (agui.setting).';
+
 -- sql/internal/json/json_patch_apply.sql
 -- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
 -- handler cannot run in a parallel query before PostgreSQL 17.
@@ -1586,11 +1598,15 @@ revoke execute on function agui.json_patch(jsonb, jsonb) from public;
 -- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
 -- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
 --
--- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. Each change is noted, so
--- that a patch that fails is undone.
+-- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. What a patch changes is noted
+-- once, as it was before the patch, so that a patch that fails is undone.
+--
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The size of a value is the number of
+-- octets that jsonb prints. Where it may matter, each node has its size, and an operation corrects the sizes on its way.
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
+    in limits agui_internal.patch_limits,
     out applied int,
     out problem text
 )
@@ -1604,27 +1620,38 @@ declare
     -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
     visits_to_open constant int := 2;
     bytes_to_open  constant int := 500;
-    -- jsonb holds no more than 256 MB.
-    max_bytes      constant bigint := 255 * 1024 * 1024;
+    -- Without limits: what jsonb surely holds.
+    max_bytes      constant bigint := coalesce(limits.document_bytes, 64 * 1024 * 1024);
+    max_copied     constant bigint := coalesce(limits.patch_copied_bytes, 256 * 1024 * 1024);
+    max_depth      constant int := coalesce(limits.document_depth, 1000);
+    max_operations constant int := coalesce(limits.patch_operations, 2147483647);
+    max_shifted    constant bigint := coalesce(limits.patch_shifted_items, 9223372036854775807);
 
     -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
     node_count int := 1;
     pieces     jsonb[] := array[document];
     opened     int[] := '{}'; -- what the node was opened to
     visits     int[] := '{}'; -- operations that went into the piece
+    sizes      bigint[];      -- null: the document cannot come near its limit
 
     -- What nodes were opened to.
     opened_count int := 0;
     members      jsonb[] := '{}';           -- of an object the node of each member
     added        jsonb[] := '{}';           -- the same of members that were added lately
     items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
+    counts       int[] := '{}';             -- of an object the number of its members, where there are sizes
 
-    -- What nodes were before the patch at hand, or, where the number is negative, the items of an array.
+    -- What nodes were before the patch at hand, or, where the number is negative, the items or members of what a node was opened to.
+    patch_no     int := 0;
     noted        int;
     noted_nodes  int[] := '{}';
     noted_pieces jsonb[] := '{}';
     noted_opened int[] := '{}';
+    noted_sizes  bigint[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
+    noted_counts int[] := '{}';
+    node_noted   int[] := '{}'; -- the patch that noted the node
+    owner_noted  int[] := '{}';
 
     -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
     patch     jsonb;
@@ -1634,6 +1661,7 @@ declare
     target    text[];
     destination text[]; -- of the second step
     value     jsonb;
+    printed   text;   -- the value as text, once it was needed
     failure   text;
 
     -- Where it leads, and what it does there.
@@ -1649,16 +1677,36 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    bytes   bigint;  -- of the document at most, once a value was copied
+    way     int[] := '{}'; -- the nodes from the root on, of which the first ones, as many as are above, hold what changes
+    above   int;
+    size    bigint;  -- of the new piece
+    grown   bigint;  -- by how much the nodes above grow
+    grown_count int;
+    copied  bigint;  -- by the patch at hand
+    shifted bigint;
 begin
     applied := 0;
+
+    -- Without copies a document grows by no more than what the patches say.
+    size := octet_length(document::text);
+    pointer := patches::text;
+    if size + octet_length(pointer) > max_bytes or strpos(pointer, 'copy') > 0 then
+        sizes := array[size];
+    end if;
 
     foreach patch in array patches loop
         if jsonb_typeof(patch) is distinct from 'array' then
             problem := coalesce(problem, 'the patch: it is not a JSON array of operations');
             continue;
         end if;
+        if jsonb_array_length(patch) > max_operations then
+            problem := coalesce(problem, format('the patch: it has more than %s operations', max_operations));
+            continue;
+        end if;
+        patch_no := patch_no + 1;
         noted := 0;
+        copied := 0;
+        shifted := 0;
 
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
@@ -1671,6 +1719,7 @@ begin
             target := agui_internal.json_pointer(pointer);
             value := operation -> 'value';
             destination := null;
+            printed := null;
             failure := case
                 when target is null then
                     case
@@ -1707,6 +1756,7 @@ begin
                 node := 1;
                 used := 0;
                 owner := null;
+                way[1] := 1;
                 foreach token in array target loop
                     if opened[node] is null then
                         exit when pg_column_size(pieces[node]) < bytes_to_open;
@@ -1724,6 +1774,9 @@ begin
                             into parts, piece
                             from jsonb_each(pieces[node]) with ordinality as member (key, value, position);
                             members[opened_count] := piece;
+                            if sizes is not null then
+                                counts[opened_count] := cardinality(parts);
+                            end if;
                         else
                             parts := array(select jsonb_array_elements(pieces[node]));
                             items[opened_count] := array(
@@ -1733,6 +1786,9 @@ begin
                         foreach piece in array parts loop
                             node_count := node_count + 1;
                             pieces[node_count] := piece;
+                            if sizes is not null then
+                                sizes[node_count] := octet_length(piece::text);
+                            end if;
                         end loop;
                         opened[node] := opened_count;
                         pieces[node] := null;
@@ -1749,11 +1805,19 @@ begin
                     end if;
                     node := child;
                     used := used + 1;
+                    way[used + 1] := node;
                 end loop;
+                above := used;
 
                 -- What happens there.
 
                 changed := null;
+                if step in ('add', 'replace') and cardinality(target) + pg_column_size(value) / 8 > max_depth
+                    and agui_internal.json_too_deep(coalesce(printed, value::text), max_depth - cardinality(target))
+                then
+                    failure := 'the document would be too deep';
+                    exit;
+                end if;
 
                 case
                     -- The node is the target.
@@ -1771,12 +1835,14 @@ begin
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
                             listed := items[owner];
+                            shifted := shifted + cardinality(listed) - place - 1;
                             listed := listed[: place] || listed[place + 2 :];
                         elsif step = 'add' and items[owner] is not null then
                             node_count := node_count + 1;
                             changed := node_count;
                             piece := value;
                             listed := items[owner];
+                            shifted := shifted + cardinality(listed) - place;
                             listed := listed[: place] || changed || listed[place + 1 :];
                         elsif step in ('take', 'remove', 'replace', 'add') then
                             changed := node;
@@ -1799,6 +1865,7 @@ begin
                         elsif items[owner] is not null and token not in ('-', cardinality(items[owner])::text) then
                             failure := 'the array has no such position';
                         else
+                            above := used + 1;
                             changed := case when items[owner] is null then child end;
                             if changed is null then
                                 node_count := node_count + 1;
@@ -1838,6 +1905,7 @@ begin
                                         token := jsonb_array_length(parent);
                                     end if;
                                     if token ~ '^(0|[1-9][0-9]{0,8})$' and token::int <= jsonb_array_length(parent) then
+                                        shifted := shifted + jsonb_array_length(parent) - token::int;
                                         changed := node;
                                         piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
                                     else
@@ -1872,48 +1940,133 @@ begin
                                 end if;
                                 if step in ('take', 'remove') then
                                     changed := node;
+                                    parent := case
+                                        when cardinality(rest) = 1 then piece
+                                        else agui_internal.json_pointer_get(piece, rest[: cardinality(rest) - 1])
+                                    end;
+                                    if jsonb_typeof(parent) = 'array' then
+                                        shifted := shifted + jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                    end if;
                                     piece := piece #- rest;
                                 end if;
                             end if;
                         end if;
                 end case;
 
+                if shifted > max_shifted then
+                    failure := 'the patch moves too many array items';
+                end if;
+
+                -- What that does to the sizes.
+
+                grown := 0;
+                if sizes is not null and failure is null then
+                    grown_count := 0;
+                    if changed is not null then
+                        size := octet_length(
+                            case
+                                when step not in ('add', 'replace') or used < cardinality(target) and opened[node] is null then piece::text
+                                else coalesce(printed, value::text)
+                            end
+                        );
+                    end if;
+                    if listed is not null then
+                        grown := case
+                            when changed is null then -sizes[node] - case when cardinality(listed) > 0 then 2 else 0 end
+                            else size + case when cardinality(listed) > 1 then 2 else 0 end
+                        end;
+                    elsif changed is not null then
+                        grown := coalesce(size, 0) - case
+                            when pieces[changed] is null and opened[changed] is null then 0
+                            else sizes[changed]
+                        end;
+                        if piece is null then
+                            grown_count := -1;
+                        elsif pieces[changed] is null and opened[changed] is null then
+                            grown_count := 1;
+                        end if;
+                        if grown_count <> 0 then
+                            grown := grown + grown_count * (
+                                octet_length(to_jsonb(token)::text) + 2
+                                + case when counts[owner] + least(grown_count, 0) > 0 then 2 else 0 end
+                            );
+                        end if;
+                    end if;
+                    if step not in ('take', 'fetch') and sizes[1] + grown > max_bytes then
+                        failure := 'the document would be too large';
+                    end if;
+                end if;
+
                 -- Note what was, and change it.
 
+                if failure is not null then
+                    changed := null;
+                    listed := null;
+                    grown := 0;
+                end if;
+                if grown <> 0 and above > 0 then
+                    foreach child in array way[: above] loop
+                        if node_noted[child] is distinct from patch_no then
+                            node_noted[child] := patch_no;
+                            noted := noted + 1;
+                            noted_nodes[noted] := child;
+                            noted_pieces[noted] := pieces[child];
+                            noted_opened[noted] := opened[child];
+                            noted_sizes[noted] := sizes[child];
+                        end if;
+                        sizes[child] := sizes[child] + grown;
+                    end loop;
+                    if grown_count <> 0 then
+                        if owner_noted[owner] is distinct from patch_no then
+                            owner_noted[owner] := patch_no;
+                            noted := noted + 1;
+                            noted_nodes[noted] := -owner;
+                            noted_counts[noted] := counts[owner];
+                        end if;
+                        counts[owner] := counts[owner] + grown_count;
+                    end if;
+                end if;
                 if listed is not null then
-                    noted := noted + 1;
-                    noted_nodes[noted] := -owner;
-                    noted_items[noted] := items[owner];
+                    if owner_noted[owner] is distinct from patch_no then
+                        owner_noted[owner] := patch_no;
+                        noted := noted + 1;
+                        noted_nodes[noted] := -owner;
+                        noted_items[noted] := items[owner];
+                    end if;
                     items[owner] := listed;
                     listed := null;
                 end if;
                 if changed is not null then
                     -- Nothing comes after the only step of a patch.
-                    if step = 'take' or jsonb_array_length(patch) > 1 then
+                    if (step = 'take' or jsonb_array_length(patch) > 1) and node_noted[changed] is distinct from patch_no then
+                        node_noted[changed] := patch_no;
                         noted := noted + 1;
                         noted_nodes[noted] := changed;
                         noted_pieces[noted] := pieces[changed];
                         noted_opened[noted] := opened[changed];
+                        noted_sizes[noted] := sizes[changed];
                     end if;
                     pieces[changed] := piece;
                     opened[changed] := null;
+                    if sizes is not null then
+                        sizes[changed] := size;
+                    end if;
                 end if;
 
                 -- The next step.
 
                 exit when failure is not null or step not in ('take', 'fetch');
-                if operation ->> 'op' = 'copy' then
-                    bytes := coalesce(bytes, pg_column_size(document) + pg_column_size(patches)) + pg_column_size(value);
-                    if bytes > max_bytes then
-                        piece := agui_internal.json_node_value(1, pieces, opened, members, added, items);
-                        bytes := pg_column_size(piece) + pg_column_size(value);
-                    end if;
-                    if bytes > max_bytes then
-                        failure := 'the document would be too large';
-                    end if;
-                elsif step = 'fetch' then
-                    exit when target = destination;
-                    failure := 'a value cannot be moved into itself';
+                if step = 'fetch' and operation ->> 'op' = 'move' then
+                    failure := case
+                        when target <> destination then 'a value cannot be moved into itself'
+                        when sizes[1] > max_bytes then 'the document would be too large'
+                    end;
+                    exit;
+                end if;
+                printed := value::text;
+                copied := copied + octet_length(printed);
+                if copied > max_copied then
+                    failure := 'the patch copies too much';
                 end if;
                 step := 'add';
                 target := destination;
@@ -1935,6 +2088,11 @@ begin
             if node > 0 then
                 pieces[node] := noted_pieces[noted];
                 opened[node] := noted_opened[noted];
+                if sizes is not null then
+                    sizes[node] := noted_sizes[noted];
+                end if;
+            elsif members[-node] is not null then
+                counts[-node] := noted_counts[noted];
             else
                 items[-node] := noted_items[noted];
             end if;
@@ -1949,11 +2107,12 @@ begin
 end
 $function$;
 
-comment on function agui_internal.json_patch_apply(jsonb, jsonb[]) is
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) is
     'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also how many were applied, and the problem of the first one that was not.';
+    'Also how many were applied, and the problem of the first one that was not. '
+    'A patch that goes beyond a limit fails too (limits null: only those of jsonb).';
 
-revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[]) from public;
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) from public;
 
 -- sql/internal/json/json_patch_all.sql
 create or replace function agui_internal.json_patch_all(doc jsonb, patches jsonb[])
@@ -1962,7 +2121,7 @@ language sql
 immutable
 strict
 parallel safe
-return (agui_internal.json_patch_apply(doc, patches)).document;
+return (agui_internal.json_patch_apply(doc, patches, null)).document;
 
 comment on function agui_internal.json_patch_all(jsonb, jsonb[]) is
     'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '
@@ -5419,29 +5578,13 @@ strict
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    brackets text;
 begin
     -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
     if octet_length(document) - octet_length(replace(replace(document, '[', ''), '{', '')) <= max_depth then
         return false;
     end if;
 
-    -- Outside of strings (every second part between quotes) nothing but brackets is kept.
-    select string_agg(part, '' order by position)
-    into brackets
-    from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
-    where position % 2 = 1;
-    brackets := translate(brackets, E'{}:, \t\n\r0123456789+-.eEtrufalsn', '[]');
-
-    -- Each round takes the innermost level away.
-    for level in 1 .. max_depth loop
-        brackets := replace(brackets, '[]', '');
-        if brackets = '' then
-            return false;
-        end if;
-    end loop;
-    return true;
+    return agui_internal.json_depth(document) > max_depth;
 end
 $$;
 
@@ -6166,6 +6309,7 @@ create or replace function agui_internal.fold_activity(
     inout document jsonb,
     in content text,
     in patches text[],
+    in limits agui_internal.patch_limits,
     out applied int
 )
 language plpgsql
@@ -6178,18 +6322,19 @@ declare
 begin
     patched := agui_internal.json_patch_apply(
         coalesce(nullif(coalesce(document, agui_internal.json_guard_numbers(content)::jsonb), 'null'), '{}'),
-        agui_internal.json_patches(patches)
+        agui_internal.json_patches(patches),
+        limits
     );
     document := case when patched.applied > 0 then patched.document else document end;
     applied := patched.applied;
 end
 $function$;
 
-comment on function agui_internal.fold_activity(jsonb, text, text[]) is
+comment on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) is
     'The content of an activity after patches (guarded JSON text), of which those that fail do nothing, and how many did not. The content '
     'before is document or, where that is null, content (guarded JSON text).';
 
-revoke execute on function agui_internal.fold_activity(jsonb, text, text[]) from public;
+revoke execute on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) from public;
 
 -- sql/internal/types/fold_node.sql
 -- A message or a tool call while agui_internal.fold_events changes it. One that came whole is untouched text, its body, until it changes; then
@@ -6543,6 +6688,7 @@ declare
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
+    limits agui_internal.patch_limits;
 
     -- The conversation, while it is taken apart.
     is_loaded    boolean := false;
@@ -6883,7 +7029,10 @@ begin
                     then
                         changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
                     else
-                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content);
+                        if limits is null then
+                            limits := agui_internal.limits_of_patches();
+                        end if;
+                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content, limits);
                         detaches := part.applied and nodes[node].is_shared is true;
                         nodes[node].document := case when detaches then part.before else part.patched end;
                         nodes[node].content_since := cardinality(changes);
@@ -7471,6 +7620,7 @@ create or replace function agui_internal.fold_patch_now(
     in node_no int,
     in changes agui_internal.fold_change[],
     in patch text,
+    in limits agui_internal.patch_limits,
     out before jsonb,
     out patched jsonb,
     out applied boolean
@@ -7491,25 +7641,26 @@ begin
             from unnest(changes[coalesce(node.content_since, 0) + 1 :]) with ordinality as change
             where change.node = node_no and change.kind = 'patch'
             order by change.ordinality
-        )
+        ),
+        limits
     );
     before := part.document;
-    part := agui_internal.fold_activity(before, node.content, array[patch]);
+    part := agui_internal.fold_activity(before, node.content, array[patch], limits);
     patched := part.document;
     applied := part.applied > 0;
 end
 $function$;
 
-comment on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) is
+comment on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text, agui_internal.patch_limits) is
     'The document of an activity with the patches that wait for it, and with one more: whether that succeeds, and what it makes.';
 
-revoke execute on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text) from public;
+revoke execute on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text, agui_internal.patch_limits) from public;
 
 -- sql/internal/fold/fold_patched.sql
 create or replace function agui_internal.fold_patched(fold agui_internal.fold)
 returns agui_internal.fold
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -7518,7 +7669,7 @@ declare
 begin
     if cardinality(fold.state_patches) > 0 then
         patched := agui_internal.json_patch_apply(
-            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches)
+            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches), agui_internal.limits_of_patches()
         );
         if patched.applied > 0 then
             fold.state := agui_internal.json_from_jsonb(patched.document);
@@ -7705,7 +7856,7 @@ create or replace function agui_internal.fold_settle(
 )
 returns agui_internal.fold
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -7717,6 +7868,7 @@ declare
     node         agui_internal.fold_node;
     part         record;
     metadata     text[];
+    limits       agui_internal.patch_limits;
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
@@ -7786,6 +7938,9 @@ begin
     end loop;
 
     -- Activities.
+    if exists (select from unnest(changes) as change where change.kind = 'patch') then
+        limits := agui_internal.limits_of_patches();
+    end if;
     for part in
         select change.node, array_agg(change.text order by change.ordinality) as patches
         from unnest(changes) with ordinality as change
@@ -7793,7 +7948,7 @@ begin
         group by change.node
     loop
         nodes[part.node].document := (
-            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches)
+            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches, limits)
         ).document;
     end loop;
 
@@ -9325,6 +9480,55 @@ comment on function agui_internal.json_as_string(json) is
     'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that holds its text.';
 
 revoke execute on function agui_internal.json_as_string(json) from public;
+
+-- sql/internal/json/json_depth.sql
+create or replace function agui_internal.json_depth(document text)
+returns int
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    brackets text;
+begin
+    -- Outside of strings (every second part between quotes) nothing but brackets is kept.
+    select string_agg(part, '' order by position)
+    into brackets
+    from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
+    where position % 2 = 1;
+    brackets := translate(brackets, E'{}:, \t\n\r0123456789+-.eEtrufalsn', '[]');
+
+    -- Most of a document is shallow: each of the first rounds takes the innermost level away.
+    for level in 0 .. 7 loop
+        if brackets = '' then
+            return level;
+        end if;
+        brackets := replace(brackets, '[]', '');
+    end loop;
+
+    -- The rest in stretches, each some brackets that open and some that close. One pass, however deep it is.
+    return 8 + (
+        select coalesce(max(stretch.before + stretch.opens), 0)
+        from (
+            select
+                strpos(part || ']', ']') - 1 as opens,
+                coalesce(
+                    sum(2 * strpos(part || ']', ']') - 2 - length(part)) over (
+                        order by position rows between unbounded preceding and 1 preceding
+                    ),
+                    0
+                ) as before
+            from string_to_table(replace(brackets, '][', '],['), ',') with ordinality as split (part, position)
+        ) as stretch
+    );
+end
+$$;
+
+comment on function agui_internal.json_depth(text) is 'How deep arrays and objects of a valid JSON document are nested.';
+
+revoke execute on function agui_internal.json_depth(text) from public;
 
 -- sql/internal/json/json_to_jsonb.sql
 create or replace function agui_internal.json_to_jsonb(document text)
@@ -11210,6 +11414,26 @@ begin
         (
             'heartbeat_lease', 30, 'seconds', 0, 31536000,
             'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+        ),
+        (
+            'document_bytes', 16777216, 'bytes', 0, 67108864,
+            'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
+        ),
+        (
+            'document_depth', 1000, 'count', 0, 1000,
+            'How deep a JSON patch may nest arrays and objects in a state or an activity.'
+        ),
+        (
+            'patch_operations', 10000, 'count', 0, 1000000,
+            'The operations of one JSON patch.'
+        ),
+        (
+            'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
+            'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
+        ),
+        (
+            'patch_shifted_items', 100000000, 'count', 0, 10000000000,
+            'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
         )
     ) as known (name, default_value, unit, min_value, max_value, description)
     -- A look first: where nothing changes, nothing is written.
@@ -11234,6 +11458,34 @@ comment on function agui_internal.define_settings() is
     'agui.grant_access() calls it, and so every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
+
+-- sql/internal/settings/limits_of_patches.sql
+create or replace function agui_internal.limits_of_patches()
+returns agui_internal.patch_limits
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    limits agui_internal.patch_limits;
+begin
+    select
+        max(setting.value) filter (where setting.name = 'document_bytes'),
+        max(setting.value) filter (where setting.name = 'document_depth'),
+        max(setting.value) filter (where setting.name = 'patch_operations'),
+        max(setting.value) filter (where setting.name = 'patch_copied_bytes'),
+        max(setting.value) filter (where setting.name = 'patch_shifted_items')
+    into limits
+    from agui_internal.setting as setting;
+    return limits;
+end
+$$;
+
+comment on function agui_internal.limits_of_patches() is
+    'The limits of JSON patches, from the settings. A fold reads them once, when it comes to its first patch.';
+
+revoke execute on function agui_internal.limits_of_patches() from public;
 
 -- sql/internal/snapshots/awaits_start.sql
 create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
@@ -15053,7 +15305,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''2adb0e958e08ea84ac3ee11969713dca3f75ad6f43e42efa1fdf439fb87225d5'', ''{
+as 'select 2, ''cdef4b31cacd68bcc8c9943a3d4ec01392d851ce1985fd10a73d20385d61c661'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15102,11 +15354,12 @@ routine agui_internal.insert_imported, routine agui_internal.inspect_events, rou
 routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
 routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
 routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -15115,9 +15368,9 @@ routine agui_internal.json_string_token_escapes, routine agui_internal.json_text
 routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
 routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
 routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
-routine agui_internal.lineage_events, routine agui_internal.load_snapshot, routine agui_internal.lock_thread,
-routine agui_internal.log_bytes_since, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
-routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.limits_of_patches, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
+routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
 routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
 routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
 routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
@@ -15158,9 +15411,9 @@ type agui_internal.event_inspection, type agui_internal.event_reference, type ag
 type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
-view agui.setting, view agui.stats
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
+type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
+view agui.lag, view agui.quarantine, view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

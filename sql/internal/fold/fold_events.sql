@@ -28,6 +28,7 @@ declare
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
+    limits agui_internal.patch_limits;
 
     -- The conversation, while it is taken apart.
     is_loaded    boolean := false;
@@ -368,7 +369,10 @@ begin
                     then
                         changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
                     else
-                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content);
+                        if limits is null then
+                            limits := agui_internal.limits_of_patches();
+                        end if;
+                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content, limits);
                         detaches := part.applied and nodes[node].is_shared is true;
                         nodes[node].document := case when detaches then part.before else part.patched end;
                         nodes[node].content_since := cardinality(changes);

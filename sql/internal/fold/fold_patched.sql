@@ -1,7 +1,7 @@
 create or replace function agui_internal.fold_patched(fold agui_internal.fold)
 returns agui_internal.fold
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -10,7 +10,7 @@ declare
 begin
     if cardinality(fold.state_patches) > 0 then
         patched := agui_internal.json_patch_apply(
-            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches)
+            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches), agui_internal.limits_of_patches()
         );
         if patched.applied > 0 then
             fold.state := agui_internal.json_from_jsonb(patched.document);

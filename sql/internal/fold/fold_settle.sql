@@ -11,7 +11,7 @@ create or replace function agui_internal.fold_settle(
 )
 returns agui_internal.fold
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -23,6 +23,7 @@ declare
     node         agui_internal.fold_node;
     part         record;
     metadata     text[];
+    limits       agui_internal.patch_limits;
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
@@ -92,6 +93,9 @@ begin
     end loop;
 
     -- Activities.
+    if exists (select from unnest(changes) as change where change.kind = 'patch') then
+        limits := agui_internal.limits_of_patches();
+    end if;
     for part in
         select change.node, array_agg(change.text order by change.ordinality) as patches
         from unnest(changes) with ordinality as change
@@ -99,7 +103,7 @@ begin
         group by change.node
     loop
         nodes[part.node].document := (
-            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches)
+            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches, limits)
         ).document;
     end loop;
 

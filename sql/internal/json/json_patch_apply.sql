@@ -5,11 +5,15 @@
 -- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
 -- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
 --
--- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. Each change is noted, so
--- that a patch that fails is undone.
+-- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. What a patch changes is noted
+-- once, as it was before the patch, so that a patch that fails is undone.
+--
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The size of a value is the number of
+-- octets that jsonb prints. Where it may matter, each node has its size, and an operation corrects the sizes on its way.
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
+    in limits agui_internal.patch_limits,
     out applied int,
     out problem text
 )
@@ -23,27 +27,38 @@ declare
     -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
     visits_to_open constant int := 2;
     bytes_to_open  constant int := 500;
-    -- jsonb holds no more than 256 MB.
-    max_bytes      constant bigint := 255 * 1024 * 1024;
+    -- Without limits: what jsonb surely holds.
+    max_bytes      constant bigint := coalesce(limits.document_bytes, 64 * 1024 * 1024);
+    max_copied     constant bigint := coalesce(limits.patch_copied_bytes, 256 * 1024 * 1024);
+    max_depth      constant int := coalesce(limits.document_depth, 1000);
+    max_operations constant int := coalesce(limits.patch_operations, 2147483647);
+    max_shifted    constant bigint := coalesce(limits.patch_shifted_items, 9223372036854775807);
 
     -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
     node_count int := 1;
     pieces     jsonb[] := array[document];
     opened     int[] := '{}'; -- what the node was opened to
     visits     int[] := '{}'; -- operations that went into the piece
+    sizes      bigint[];      -- null: the document cannot come near its limit
 
     -- What nodes were opened to.
     opened_count int := 0;
     members      jsonb[] := '{}';           -- of an object the node of each member
     added        jsonb[] := '{}';           -- the same of members that were added lately
     items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
+    counts       int[] := '{}';             -- of an object the number of its members, where there are sizes
 
-    -- What nodes were before the patch at hand, or, where the number is negative, the items of an array.
+    -- What nodes were before the patch at hand, or, where the number is negative, the items or members of what a node was opened to.
+    patch_no     int := 0;
     noted        int;
     noted_nodes  int[] := '{}';
     noted_pieces jsonb[] := '{}';
     noted_opened int[] := '{}';
+    noted_sizes  bigint[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
+    noted_counts int[] := '{}';
+    node_noted   int[] := '{}'; -- the patch that noted the node
+    owner_noted  int[] := '{}';
 
     -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
     patch     jsonb;
@@ -53,6 +68,7 @@ declare
     target    text[];
     destination text[]; -- of the second step
     value     jsonb;
+    printed   text;   -- the value as text, once it was needed
     failure   text;
 
     -- Where it leads, and what it does there.
@@ -68,16 +84,36 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    bytes   bigint;  -- of the document at most, once a value was copied
+    way     int[] := '{}'; -- the nodes from the root on, of which the first ones, as many as are above, hold what changes
+    above   int;
+    size    bigint;  -- of the new piece
+    grown   bigint;  -- by how much the nodes above grow
+    grown_count int;
+    copied  bigint;  -- by the patch at hand
+    shifted bigint;
 begin
     applied := 0;
+
+    -- Without copies a document grows by no more than what the patches say.
+    size := octet_length(document::text);
+    pointer := patches::text;
+    if size + octet_length(pointer) > max_bytes or strpos(pointer, 'copy') > 0 then
+        sizes := array[size];
+    end if;
 
     foreach patch in array patches loop
         if jsonb_typeof(patch) is distinct from 'array' then
             problem := coalesce(problem, 'the patch: it is not a JSON array of operations');
             continue;
         end if;
+        if jsonb_array_length(patch) > max_operations then
+            problem := coalesce(problem, format('the patch: it has more than %s operations', max_operations));
+            continue;
+        end if;
+        patch_no := patch_no + 1;
         noted := 0;
+        copied := 0;
+        shifted := 0;
 
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
@@ -90,6 +126,7 @@ begin
             target := agui_internal.json_pointer(pointer);
             value := operation -> 'value';
             destination := null;
+            printed := null;
             failure := case
                 when target is null then
                     case
@@ -126,6 +163,7 @@ begin
                 node := 1;
                 used := 0;
                 owner := null;
+                way[1] := 1;
                 foreach token in array target loop
                     if opened[node] is null then
                         exit when pg_column_size(pieces[node]) < bytes_to_open;
@@ -143,6 +181,9 @@ begin
                             into parts, piece
                             from jsonb_each(pieces[node]) with ordinality as member (key, value, position);
                             members[opened_count] := piece;
+                            if sizes is not null then
+                                counts[opened_count] := cardinality(parts);
+                            end if;
                         else
                             parts := array(select jsonb_array_elements(pieces[node]));
                             items[opened_count] := array(
@@ -152,6 +193,9 @@ begin
                         foreach piece in array parts loop
                             node_count := node_count + 1;
                             pieces[node_count] := piece;
+                            if sizes is not null then
+                                sizes[node_count] := octet_length(piece::text);
+                            end if;
                         end loop;
                         opened[node] := opened_count;
                         pieces[node] := null;
@@ -168,11 +212,19 @@ begin
                     end if;
                     node := child;
                     used := used + 1;
+                    way[used + 1] := node;
                 end loop;
+                above := used;
 
                 -- What happens there.
 
                 changed := null;
+                if step in ('add', 'replace') and cardinality(target) + pg_column_size(value) / 8 > max_depth
+                    and agui_internal.json_too_deep(coalesce(printed, value::text), max_depth - cardinality(target))
+                then
+                    failure := 'the document would be too deep';
+                    exit;
+                end if;
 
                 case
                     -- The node is the target.
@@ -190,12 +242,14 @@ begin
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
                             listed := items[owner];
+                            shifted := shifted + cardinality(listed) - place - 1;
                             listed := listed[: place] || listed[place + 2 :];
                         elsif step = 'add' and items[owner] is not null then
                             node_count := node_count + 1;
                             changed := node_count;
                             piece := value;
                             listed := items[owner];
+                            shifted := shifted + cardinality(listed) - place;
                             listed := listed[: place] || changed || listed[place + 1 :];
                         elsif step in ('take', 'remove', 'replace', 'add') then
                             changed := node;
@@ -218,6 +272,7 @@ begin
                         elsif items[owner] is not null and token not in ('-', cardinality(items[owner])::text) then
                             failure := 'the array has no such position';
                         else
+                            above := used + 1;
                             changed := case when items[owner] is null then child end;
                             if changed is null then
                                 node_count := node_count + 1;
@@ -257,6 +312,7 @@ begin
                                         token := jsonb_array_length(parent);
                                     end if;
                                     if token ~ '^(0|[1-9][0-9]{0,8})$' and token::int <= jsonb_array_length(parent) then
+                                        shifted := shifted + jsonb_array_length(parent) - token::int;
                                         changed := node;
                                         piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
                                     else
@@ -291,48 +347,133 @@ begin
                                 end if;
                                 if step in ('take', 'remove') then
                                     changed := node;
+                                    parent := case
+                                        when cardinality(rest) = 1 then piece
+                                        else agui_internal.json_pointer_get(piece, rest[: cardinality(rest) - 1])
+                                    end;
+                                    if jsonb_typeof(parent) = 'array' then
+                                        shifted := shifted + jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                    end if;
                                     piece := piece #- rest;
                                 end if;
                             end if;
                         end if;
                 end case;
 
+                if shifted > max_shifted then
+                    failure := 'the patch moves too many array items';
+                end if;
+
+                -- What that does to the sizes.
+
+                grown := 0;
+                if sizes is not null and failure is null then
+                    grown_count := 0;
+                    if changed is not null then
+                        size := octet_length(
+                            case
+                                when step not in ('add', 'replace') or used < cardinality(target) and opened[node] is null then piece::text
+                                else coalesce(printed, value::text)
+                            end
+                        );
+                    end if;
+                    if listed is not null then
+                        grown := case
+                            when changed is null then -sizes[node] - case when cardinality(listed) > 0 then 2 else 0 end
+                            else size + case when cardinality(listed) > 1 then 2 else 0 end
+                        end;
+                    elsif changed is not null then
+                        grown := coalesce(size, 0) - case
+                            when pieces[changed] is null and opened[changed] is null then 0
+                            else sizes[changed]
+                        end;
+                        if piece is null then
+                            grown_count := -1;
+                        elsif pieces[changed] is null and opened[changed] is null then
+                            grown_count := 1;
+                        end if;
+                        if grown_count <> 0 then
+                            grown := grown + grown_count * (
+                                octet_length(to_jsonb(token)::text) + 2
+                                + case when counts[owner] + least(grown_count, 0) > 0 then 2 else 0 end
+                            );
+                        end if;
+                    end if;
+                    if step not in ('take', 'fetch') and sizes[1] + grown > max_bytes then
+                        failure := 'the document would be too large';
+                    end if;
+                end if;
+
                 -- Note what was, and change it.
 
+                if failure is not null then
+                    changed := null;
+                    listed := null;
+                    grown := 0;
+                end if;
+                if grown <> 0 and above > 0 then
+                    foreach child in array way[: above] loop
+                        if node_noted[child] is distinct from patch_no then
+                            node_noted[child] := patch_no;
+                            noted := noted + 1;
+                            noted_nodes[noted] := child;
+                            noted_pieces[noted] := pieces[child];
+                            noted_opened[noted] := opened[child];
+                            noted_sizes[noted] := sizes[child];
+                        end if;
+                        sizes[child] := sizes[child] + grown;
+                    end loop;
+                    if grown_count <> 0 then
+                        if owner_noted[owner] is distinct from patch_no then
+                            owner_noted[owner] := patch_no;
+                            noted := noted + 1;
+                            noted_nodes[noted] := -owner;
+                            noted_counts[noted] := counts[owner];
+                        end if;
+                        counts[owner] := counts[owner] + grown_count;
+                    end if;
+                end if;
                 if listed is not null then
-                    noted := noted + 1;
-                    noted_nodes[noted] := -owner;
-                    noted_items[noted] := items[owner];
+                    if owner_noted[owner] is distinct from patch_no then
+                        owner_noted[owner] := patch_no;
+                        noted := noted + 1;
+                        noted_nodes[noted] := -owner;
+                        noted_items[noted] := items[owner];
+                    end if;
                     items[owner] := listed;
                     listed := null;
                 end if;
                 if changed is not null then
                     -- Nothing comes after the only step of a patch.
-                    if step = 'take' or jsonb_array_length(patch) > 1 then
+                    if (step = 'take' or jsonb_array_length(patch) > 1) and node_noted[changed] is distinct from patch_no then
+                        node_noted[changed] := patch_no;
                         noted := noted + 1;
                         noted_nodes[noted] := changed;
                         noted_pieces[noted] := pieces[changed];
                         noted_opened[noted] := opened[changed];
+                        noted_sizes[noted] := sizes[changed];
                     end if;
                     pieces[changed] := piece;
                     opened[changed] := null;
+                    if sizes is not null then
+                        sizes[changed] := size;
+                    end if;
                 end if;
 
                 -- The next step.
 
                 exit when failure is not null or step not in ('take', 'fetch');
-                if operation ->> 'op' = 'copy' then
-                    bytes := coalesce(bytes, pg_column_size(document) + pg_column_size(patches)) + pg_column_size(value);
-                    if bytes > max_bytes then
-                        piece := agui_internal.json_node_value(1, pieces, opened, members, added, items);
-                        bytes := pg_column_size(piece) + pg_column_size(value);
-                    end if;
-                    if bytes > max_bytes then
-                        failure := 'the document would be too large';
-                    end if;
-                elsif step = 'fetch' then
-                    exit when target = destination;
-                    failure := 'a value cannot be moved into itself';
+                if step = 'fetch' and operation ->> 'op' = 'move' then
+                    failure := case
+                        when target <> destination then 'a value cannot be moved into itself'
+                        when sizes[1] > max_bytes then 'the document would be too large'
+                    end;
+                    exit;
+                end if;
+                printed := value::text;
+                copied := copied + octet_length(printed);
+                if copied > max_copied then
+                    failure := 'the patch copies too much';
                 end if;
                 step := 'add';
                 target := destination;
@@ -354,6 +495,11 @@ begin
             if node > 0 then
                 pieces[node] := noted_pieces[noted];
                 opened[node] := noted_opened[noted];
+                if sizes is not null then
+                    sizes[node] := noted_sizes[noted];
+                end if;
+            elsif members[-node] is not null then
+                counts[-node] := noted_counts[noted];
             else
                 items[-node] := noted_items[noted];
             end if;
@@ -368,8 +514,9 @@ begin
 end
 $function$;
 
-comment on function agui_internal.json_patch_apply(jsonb, jsonb[]) is
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) is
     'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also how many were applied, and the problem of the first one that was not.';
+    'Also how many were applied, and the problem of the first one that was not. '
+    'A patch that goes beyond a limit fails too (limits null: only those of jsonb).';
 
-revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[]) from public;
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) from public;

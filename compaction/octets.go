@@ -1,0 +1,243 @@
+package compaction
+
+import (
+	"bytes"
+	"math"
+)
+
+// This file measures values: see [Limits] for what their size is. Containers keep their size once it is known, and a patch corrects
+// the sizes of those on its way, so no operation measures the document as a whole.
+
+// octetsOf returns the size of a value.
+func octetsOf(v value) int64 {
+	switch v := v.(type) {
+	case raw:
+		_, octets := octetsAt(v, 0)
+		return octets
+	case *text:
+		return stringOctets(v.bytes)
+	case *object:
+		if v.octets == 0 {
+			v.octets = 2 + separators(v.len())
+			for i := range v.members {
+				if m := &v.members[i]; m.value != nil {
+					v.octets += m.keyOctets() + 2 + octetsOf(m.value)
+				}
+			}
+		}
+		return v.octets
+	case *array:
+		if v.octets == 0 {
+			v.octets = 2 + separators(len(v.items))
+			for _, item := range v.items {
+				v.octets += octetsOf(item)
+			}
+		}
+		return v.octets
+	default:
+		return 0
+	}
+}
+
+// separators is the size of what stands between n elements.
+func separators(n int) int64 { return 2 * int64(max(0, n-1)) }
+
+// separator is the size of what stands between one of n elements and the others.
+func separator(n int) int64 { return 2 * int64(min(1, n-1)) }
+
+func (m *member) keyOctets() int64 {
+	if m.name == nil {
+		return int64(len(m.key)) + 2
+	}
+	return stringOctets(m.name[1 : len(m.name)-1])
+}
+
+// octetsOf is the function octetsOf. It remembers the sizes of long texts, for a patch that fails puts them back, and the next one
+// may take them out again.
+func (d *document) octetsOf(v value) int64 {
+	source, ok := v.(raw)
+	if !ok || len(source) < 4096 {
+		return octetsOf(v)
+	}
+	octets, ok := d.owner.octets[&source[0]]
+	if !ok {
+		octets = octetsOf(source)
+		if d.owner.octets == nil || len(d.owner.octets) == 1000 {
+			d.owner.octets = map[*byte]int64{}
+		}
+		d.owner.octets[&source[0]] = octets
+	}
+	return octets
+}
+
+// octetsAt returns the end of the value that stands at the offset of a valid JSON text, and its size.
+func octetsAt(text []byte, at int) (end int, octets int64) {
+	switch text[at] {
+	case '"':
+		end, _ = skipString(text, at)
+		return end, stringOctets(text[at+1 : end-1])
+	case '{':
+		return objectOctets(text, at)
+	case '[':
+		octets = 2
+		count := 0
+		end, _ = walkArray(text, at, func(at int) (int, bool) {
+			end, size := octetsAt(text, at)
+			octets += size
+			count++
+			return end, true
+		})
+		return end, octets + separators(count)
+	case 't', 'n':
+		return at + 4, 4
+	case 'f':
+		return at + 5, 5
+	default:
+		end, _ = skipNumber(text, at)
+		return end, numberOctets(text[at:end])
+	}
+}
+
+type measuredMember struct {
+	key    []byte
+	octets int64
+}
+
+func objectOctets(text []byte, at int) (end int, octets int64) {
+	var first [16]measuredMember // members up to here are compared one by one
+	known := first[:0]
+	var others map[string]int64
+	octets = 2
+	count := 0
+	end, _ = walkObject(text, at, func(key []byte, at int) (int, bool) {
+		end, size := octetsAt(text, at)
+		size += stringOctets(key) + 2
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = decodeString(nil, key)
+		}
+		octets += size
+		for i := range known {
+			if bytes.Equal(known[i].key, key) {
+				octets -= known[i].octets
+				known[i].octets = size
+				return end, true
+			}
+		}
+		if len(known) < cap(known) {
+			known = append(known, measuredMember{key, size})
+			count++
+			return end, true
+		}
+		if others == nil {
+			others = map[string]int64{}
+		}
+		if before, ok := others[string(key)]; ok {
+			octets -= before
+		} else {
+			count++
+		}
+		others[string(key)] = size
+		return end, true
+	})
+	return end, octets + separators(count)
+}
+
+// stringOctets is the size of a string that is given as JSON text between its quotes.
+func stringOctets(text []byte) int64 {
+	octets := int64(len(text)) + 2
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return octets
+	}
+	for at < len(text) {
+		if text[at] != '\\' {
+			at++
+			continue
+		}
+		length := 2
+		printed := 2
+		switch text[at+1] {
+		case '\\':
+			printed = 7
+		case '/':
+			printed = 1
+		case 'u':
+			length = 6
+			unit := codeUnit(text[at:])
+			switch {
+			case unit == 0 || unit == '\\' || isLowSurrogate(unit):
+				printed = 7
+			case isHighSurrogate(unit):
+				printed = 7
+				if rest := text[at+6:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && isLowSurrogate(codeUnit(rest)) {
+					length, printed = 12, 4
+				}
+			case unit == '"' || unit >= '\b' && unit <= '\r' && unit != '\v':
+				printed = 2
+			case unit < 0x20:
+				printed = 6
+			case unit < 0x80:
+				printed = 1
+			case unit < 0x800:
+				printed = 2
+			default:
+				printed = 3
+			}
+		}
+		octets += int64(printed - length)
+		at += length
+	}
+	return octets
+}
+
+// numberOctets is the size of a number. Those with an exponent of three digits, or with 250 digits in a row, are strings that begin
+// with \# in the reducer in SQL, for jsonb does not hold them all.
+func numberOctets(number []byte) int64 {
+	exponent := 0
+	mantissa := number
+	if at := bytes.IndexAny(number, "eE"); at >= 0 {
+		digits := number[at+1:]
+		negative := digits[0] == '-'
+		if negative || digits[0] == '+' {
+			digits = digits[1:]
+		}
+		if len(digits) >= 3 {
+			return int64(len(number)) + 5
+		}
+		for _, digit := range digits {
+			exponent = 10*exponent + int(digit-'0')
+		}
+		if negative {
+			exponent = -exponent
+		}
+		mantissa = number[:at]
+	}
+	negative := mantissa[0] == '-'
+	if negative {
+		mantissa = mantissa[1:]
+	}
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	if len(whole) >= 250 || len(fraction) >= 250 {
+		return int64(len(number)) + 5
+	}
+	point := len(whole) + exponent // digits before the decimal point
+	zeros := math.MaxInt           // digits before the first that is not 0
+	if at := bytes.IndexFunc(whole, isNotZero); at >= 0 {
+		zeros = at
+	} else if at := bytes.IndexFunc(fraction, isNotZero); at >= 0 {
+		zeros = len(whole) + at
+	}
+	octets := 1
+	if zeros < point {
+		octets = point - zeros
+	}
+	if negative && zeros < math.MaxInt {
+		octets++
+	}
+	if scale := len(fraction) - exponent; scale > 0 {
+		octets += 1 + scale
+	}
+	return int64(octets)
+}
+
+func isNotZero(digit rune) bool { return digit != '0' }

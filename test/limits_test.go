@@ -1,0 +1,324 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// setLimits gives a database the limits.
+func setLimits(t *testing.T, pool *pgxpool.Pool, limits compaction.Limits) {
+	t.Helper()
+	for name, value := range map[string]int64{
+		"document_bytes":      limits.DocumentBytes,
+		"document_depth":      int64(limits.DocumentDepth),
+		"patch_operations":    int64(limits.PatchOperations),
+		"patch_copied_bytes":  limits.PatchCopiedBytes,
+		"patch_shifted_items": limits.PatchShiftedItems,
+	} {
+		if _, err := pool.Exec(context.Background(), `select agui.set_setting($1, $2)`, name, fmt.Sprint(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	defaults := compaction.DefaultLimits()
+	for name, want := range map[string]int64{
+		"document_bytes":      defaults.DocumentBytes,
+		"document_depth":      int64(defaults.DocumentDepth),
+		"patch_operations":    int64(defaults.PatchOperations),
+		"patch_copied_bytes":  defaults.PatchCopiedBytes,
+		"patch_shifted_items": defaults.PatchShiftedItems,
+	} {
+		var got int64
+		if err := pool.QueryRow(context.Background(), `select value::bigint from agui.setting where name = $1`, name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %d in SQL and %d in Go (%v)", name, got, want, err)
+		}
+	}
+}
+
+// The size of a value is what PostgreSQL prints, to the octet.
+func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	values := []string{
+		`0`, `-0`, `-0.0`, `0.00e1`, `0e5`, `1e2`, `1.5E1`, `1.50e1`, `1.0e-2`, `-12.5e-3`, `0.05e1`, `0.05e3`, `123e-2`, `9e99`, `-9e-99`, `1e005`,
+		`1e400`, `-1e-400`, `0e999`, strings.Repeat("7", 249), strings.Repeat("7", 250), `0.` + strings.Repeat("7", 249), `-0.` + strings.Repeat("7", 250) + `e1`,
+		`"\u0000\\\/\b\f\n\r\t\"\u001f\u007f\u0041\u00e9\u20ac\u005c\u0022\u0008\u000b"`, `"\ud83d\ude00\ud83d \ude00\ud83dx"`, `"😀é"`,
+		`{"a":1,"a":[1,2],"\u0061":"x"}`, `{"\\":1,"\u005c":22,"\u0000":{"x":[],"x":{}}}`, `[[],{},[1,[2,"3"]],null,true,false]`,
+	}
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"k%d":%d`, i%30, i)
+	}
+	values = append(values, "{"+strings.Join(many, ",")+"}")
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		digits := func(n int) string {
+			text := fmt.Sprint(random.IntN(10))
+			for range random.IntN(n) {
+				text += string("0012"[random.IntN(4)])
+			}
+			return text
+		}
+		values = append(values, fmt.Sprintf("%s%d.%se%d", []string{"", "-"}[random.IntN(2)], random.IntN(20)*random.IntN(200), digits(8), random.IntN(199)-99))
+	}
+	for seed := range uint64(20) {
+		for _, event := range compactiontest.Stream(seed, compactiontest.Options{Wild: true, Unicode: true, Numbers: true, Events: 20}) {
+			values = append(values, string(event))
+		}
+	}
+	rows, err := pool.Query(context.Background(), `
+		select octet_length(agui_internal.json_to_jsonb(value)::text) from unnest($1::text[]) with ordinality as given (value, position) order by position`, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for _, value := range values {
+		var size int64
+		if !rows.Next() {
+			t.Fatal(rows.Err())
+		}
+		if err := rows.Scan(&size); err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []int64{size + 6, size + 7} { // {"v": …}
+			limits := compaction.DefaultLimits()
+			limits.DocumentBytes = limit
+			fold := compaction.New()
+			fold.SetLimits(limits)
+			fold.Apply([]byte(`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/v","value":` + value + `}]}`))
+			if fits := string(fold.State()) != "{}"; fits != (limit == size+7) {
+				t.Errorf("%s takes %d octets in SQL; under a limit of %d with 7 more around it, the patch succeeds in Go: %t", value, size, limit, fits)
+				break
+			}
+		}
+	}
+}
+
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, test := range []struct {
+		document string
+		depth    int
+	}{
+		{`1`, 0}, {`"[[{"`, 0}, {`[]`, 1}, {`{"a\\":"[","\"]":[]}`, 2}, {`[[],{},[1,[2,"3"]],null]`, 3},
+		{strings.Repeat("[", 8) + strings.Repeat("]", 8), 8},
+		{strings.Repeat("[", 9) + strings.Repeat("]", 9), 9},
+		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1001},
+		{`[` + strings.Repeat(`[[[[[[[[[[]]]]]]]]]],`, 1000) + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `]`, 31},
+		// To take one level away at a time would be 500 times as long here.
+		{`[` + strings.Repeat(strings.Repeat("[", 500)+strings.Repeat("]", 500)+",", 2000) + `1]`, 501},
+	} {
+		var depth int
+		var tooDeep, deepEnough bool
+		if err := pool.QueryRow(context.Background(), `
+			select agui_internal.json_depth($1), agui_internal.json_too_deep($1, $2 - 1), not agui_internal.json_too_deep($1, $2)`,
+			test.document, test.depth).Scan(&depth, &tooDeep, &deepEnough); err != nil {
+			t.Fatal(err)
+		}
+		if depth != test.depth || !deepEnough || test.depth > 0 && !tooDeep {
+			t.Errorf("%.60s: depth %d, want %d; too deep %t, deep enough %t", test.document, depth, test.depth, tooDeep, deepEnough)
+		}
+	}
+}
+
+// Streams mean the same in SQL and in Go where limits are so low that patches reach them.
+func TestLowLimitsAgree(t *testing.T) {
+	t.Parallel()
+	all := compaction.DefaultLimits()
+	for _, kind := range []struct {
+		name   string
+		apart  bool
+		change func(*compaction.Limits)
+	}{
+		{"small documents", false, func(l *compaction.Limits) { l.DocumentBytes = 1500 }},
+		{"small documents, taken apart", true, func(l *compaction.Limits) { l.DocumentBytes = 1500 }},
+		{"tiny documents, taken apart", true, func(l *compaction.Limits) { l.DocumentBytes = 60 }},
+		{"flat documents", true, func(l *compaction.Limits) { l.DocumentDepth = 4 }},
+		{"few operations", false, func(l *compaction.Limits) { l.PatchOperations = 2 }},
+		{"few copies", true, func(l *compaction.Limits) { l.PatchCopiedBytes = 30 }},
+		{"few shifts", false, func(l *compaction.Limits) { l.PatchShiftedItems = 0 }},
+		{"few shifts, taken apart", true, func(l *compaction.Limits) { l.PatchShiftedItems = 0 }},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			limits := all
+			kind.change(&limits)
+			judges := reducers{pool: testdb.Pool(t), limits: &limits}
+			setLimits(t, judges.pool, limits)
+			if kind.apart {
+				takeAllApart(t, judges.pool)
+			}
+			var streams [][]json.RawMessage
+			for seed := range uint64(30) {
+				odd := seed%2 == 0
+				streams = append(streams,
+					compactiontest.PatchStream(*firstSeed+seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
+					compactiontest.Stream(*firstSeed+seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}))
+			}
+			hits := 0
+			for _, stream := range streams {
+				limited, free := foldWithin(t, stream, &limits), foldInGo(t, stream)
+				if differences(limited, free) != "" {
+					hits++
+				}
+			}
+			if hits < 3 {
+				t.Errorf("only %d streams reach the limits", hits)
+			}
+			for i, difference := range judges.differences(t, streams) {
+				if difference == "" {
+					continue
+				}
+				shrunk := shrink(streams[i], func(stream []json.RawMessage) bool {
+					return judges.differences(t, [][]json.RawMessage{stream})[0] != ""
+				})
+				t.Fatalf("stream %d: %s\nshrunk to %d events:\n%s", i,
+					judges.differences(t, [][]json.RawMessage{shrunk})[0], len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
+			}
+		})
+	}
+}
+
+// Patches that would take all memory or time fail whole, in both folds, and leave the state as it was; those next to them succeed.
+func TestCostlyPatchesFail(t *testing.T) {
+	t.Parallel()
+	judges := reducers{pool: testdb.Pool(t)}
+	snapshot := func(state string) string { return `{"type":"STATE_SNAPSHOT","snapshot":` + state + `}` }
+	delta := func(operations ...string) string {
+		return `{"type":"STATE_DELTA","delta":[` + strings.Join(operations, ",") + `]}`
+	}
+	times := func(n int, operation string) []string {
+		operations := make([]string, n)
+		for i := range operations {
+			operations[i] = operation
+		}
+		return operations
+	}
+	zeros := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + `0` + strings.Repeat(`}`, n) }
+	copies := make([]string, 2000)
+	for i := range copies {
+		copies[i] = fmt.Sprintf(`{"op":"copy","from":"/s","path":"/c%d"}`, i)
+	}
+	for _, test := range []struct {
+		name      string
+		events    []string
+		fails     bool
+		allocates uint64 // MiB in Go at most
+	}{
+		{"an array copied into itself", []string{snapshot(zeros(1000)), delta(times(25, `{"op":"copy","from":"","path":"/-"}`)...)}, true, 128},
+		{"as often as fits", []string{snapshot(zeros(1000)), delta(times(12, `{"op":"copy","from":"","path":"/-"}`)...)}, false, 128},
+		{"inserts at the front", []string{snapshot(zeros(500_000)), delta(times(4000, `{"op":"add","path":"/0","value":1}`)...)}, true, 256},
+		{"a few of them", []string{snapshot(zeros(500_000)), delta(times(20, `{"op":"add","path":"/0","value":1}`)...)}, false, 256},
+		{"tiny copies beside a large array", []string{snapshot(`{"s":1,"large":` + zeros(200_000) + `}`), delta(copies...)}, false, 128},
+		{"patches 900 deep", []string{snapshot(nested(900)), delta(times(300, `{"op":"add","path":"`+strings.Repeat("/a", 899)+`/b","value":1}`)...)}, false, 256},
+		{"patches deeper than the limit", []string{snapshot(nested(600)), delta(`{"op":"add","path":"` + strings.Repeat("/a", 599) + `/b","value":` + nested(401) + `}`)}, true, 64},
+		{"depth that doubles by copying", []string{snapshot(nested(300)), delta(
+			`{"op":"copy","from":"","path":"`+strings.Repeat("/a", 300)+`"}`, `{"op":"copy","from":"","path":"`+strings.Repeat("/a", 600)+`"}`)}, true, 64},
+		{"too many operations", []string{snapshot(`{}`), delta(times(10_001, `{"op":"add","path":"/a","value":1}`)...)}, true, 64},
+		{"copies that are taken away", []string{snapshot(`{"s":` + zeros(100_000) + `}`),
+			delta(times(500, `{"op":"copy","from":"/s","path":"/t"},{"op":"remove","path":"/t"}`)...)}, true, 64},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			stream := make([]json.RawMessage, len(test.events))
+			for i, event := range test.events {
+				stream[i] = json.RawMessage(event)
+			}
+			unpatched := compaction.New()
+			unpatched.Apply(stream[0])
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			fold := compaction.New()
+			for _, event := range stream {
+				fold.Apply(event)
+			}
+			runtime.ReadMemStats(&after)
+			inGo := fold.State()
+			if failed := bytes.Equal(inGo, unpatched.State()); failed != test.fails {
+				t.Errorf("Go: the patch fails: %t", failed)
+			}
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > test.allocates {
+				t.Errorf("Go allocates %d MiB, want %d at most", allocated, test.allocates)
+			}
+			inSQL := judges.foldInSQL(t, [][]json.RawMessage{stream})[0]
+			if !compaction.Equal(inSQL.State, inGo) {
+				t.Errorf("SQL and Go differ: states of %d and %d bytes", len(inSQL.State), len(inGo))
+			}
+		})
+	}
+}
+
+// The jobs in Go fold within the limits of the database, as its functions do.
+func TestJobsKeepTheLimits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	limits := compaction.DefaultLimits()
+	limits.DocumentBytes = 1500
+	setLimits(t, pool, limits)
+	const threads = 20
+	restored := func(number int) (restored meaning) {
+		t.Helper()
+		var document json.RawMessage
+		if err := pool.QueryRow(ctx, `select agui.restore($1)`, fmt.Sprint("t", number)).Scan(&document); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(document, &restored); err != nil {
+			t.Fatal(err)
+		}
+		return restored
+	}
+	before := make([]meaning, threads)
+	hits := 0
+	for number := range threads {
+		stream := slices.Concat(
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)},
+			compactiontest.PatchStream(*firstSeed+uint64(number), compactiontest.Options{Events: 100}),
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)},
+		)
+		if _, err := store.Append(ctx, fmt.Sprint("t", number), "r", stream); err != nil {
+			t.Fatal(err)
+		}
+		before[number] = restored(number)
+		if differences(before[number], foldInGo(t, stream)) != "" {
+			hits++
+		}
+	}
+	if hits < 3 {
+		t.Errorf("only %d threads reach the limits", hits)
+	}
+	if done, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil || done.Runs != threads {
+		t.Fatalf("compacted %+v, error %v", done, err)
+	}
+	for number := range threads {
+		if difference := differences(before[number], restored(number)); difference != "" {
+			t.Errorf("thread %d, before and after compaction: %s", number, difference)
+		}
+	}
+	for _, inSQL := range []bool{false, true} {
+		if found, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{InSQL: inSQL}); err != nil || found.Problems != 0 || found.Snapshots == 0 {
+			t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)
+		}
+	}
+}
