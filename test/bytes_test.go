@@ -19,7 +19,7 @@ import (
 // What readers get of a run that has ended stays the same to the byte, whatever the upkeep does: an ETag made of it holds.
 func TestCompactionKeepsTheBytes(t *testing.T) {
 	t.Parallel()
-	const seeds = 4
+	const seeds = 2
 	pools := map[string]func(t *testing.T, pool *pgxpool.Pool){
 		"recordings": func(t *testing.T, pool *pgxpool.Pool) {
 			for _, file := range recordings(t) {
