@@ -19,7 +19,7 @@
 //     reducer needs is missing or has the wrong type, and when it is a chunk that continues nothing or several streams at
 //     once. A field that is null counts as absent, except for a state. Elements of a list of messages that are neither
 //     objects nor strings are left out.
-//   - Patches follow RFC 6902 strictly, and are applied whole or not at all.
+//   - Patches follow RFC 6902 strictly, within [Limits], and are applied whole or not at all.
 //
 // A run folds onto what its parent meant: the caller clones the parent's fold ([Fold.Clone]) where a lineage branches.
 //

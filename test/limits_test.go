@@ -268,6 +268,41 @@ func TestCostlyPatchesFail(t *testing.T) {
 	}
 }
 
+// Each of many activities stays what it was where copies of its members would make it too large.
+func TestCopiesInManyActivities(t *testing.T) {
+	t.Parallel()
+	limits := compaction.DefaultLimits()
+	limits.DocumentBytes = 64 << 10
+	judges := reducers{pool: testdb.Pool(t), limits: &limits}
+	setLimits(t, judges.pool, limits)
+	var stream []json.RawMessage
+	doublings := make([]string, 25)
+	for i := range doublings {
+		doublings[i] = fmt.Sprintf(`{"op":"copy","from":"","path":"/c%d"}`, i)
+	}
+	for number := range 40 {
+		stream = append(stream,
+			json.RawMessage(fmt.Sprintf(`{"type":"ACTIVITY_SNAPSHOT","messageId":"a%d","activityType":"x","content":{"s":%q}}`, number, strings.Repeat("x", 2000))),
+			json.RawMessage(fmt.Sprintf(`{"type":"ACTIVITY_DELTA","messageId":"a%d","activityType":"x","patch":[%s]}`, number, strings.Join(doublings, ","))),
+			json.RawMessage(fmt.Sprintf(`{"type":"ACTIVITY_DELTA","messageId":"a%d","activityType":"x","patch":[%s]}`, number, strings.Join(doublings[:4], ","))))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	inGo := foldWithin(t, stream, &limits)
+	runtime.ReadMemStats(&after)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 128 {
+		t.Errorf("Go allocates %d MiB", allocated)
+	}
+	for _, message := range inGo.Messages {
+		if len(message) < 16*2000 || len(message) > 20*2000 { // doubled four times, by the second patch
+			t.Errorf("an activity of %d bytes", len(message))
+		}
+	}
+	if difference := judges.differences(t, [][]json.RawMessage{stream})[0]; difference != "" {
+		t.Error(difference)
+	}
+}
+
 // The jobs in Go fold within the limits of the database, as its functions do.
 func TestJobsKeepTheLimits(t *testing.T) {
 	t.Parallel()
