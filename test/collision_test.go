@@ -46,7 +46,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
 	}
 	// These take the id of a thread, and look at none.
-	others := []string{"thread_key", "session_runs", "verify"}
+	others := []string{"thread_key", "session_runs", "verify", "retry"}
 	calls := map[string]string{
 		"append, with after_seq":         `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', 3)`,
 		"append, an end":                 `agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`,
@@ -58,6 +58,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"session_versions of a run":      `agui.session_versions('t', 'k', 'r1')`,
 		"save_session":                   `agui.save_session('{"threadId":"t","state":{"k":3}}')`,
 		"load_sessions":                  `agui.load_sessions('{t}')`,
+		"retry, one thread":              `agui.retry(thread_id => 't')`,
 		"load_checkpoint, the last":      `agui.load_checkpoint('t')`,
 		"remove_session_state, whatever": `agui.remove_session_state('t', 'k', overwrite => true)`,
 	}

@@ -271,7 +271,7 @@ func (p *program) exportCompacted(
 		if err != nil {
 			return err
 		}
-		events = withBeginning(events, input, runName{threadID, run.ID})
+		events = withBeginning(events, input, runName{threadID, run.ID}, lineage.Lanes() != nil)
 		if options.lineage || i == len(runs)-1 {
 			for _, event := range compaction.CompactEvents(events, shape, lineage) {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
@@ -287,13 +287,14 @@ func (p *program) exportCompacted(
 }
 
 // withBeginning puts the input that is kept beside the events of a run (nil: none) into its RUN_STARTED, unless that has one of
-// its own, and gives a run that begins with another event a RUN_STARTED.
-func withBeginning(events []json.RawMessage, input json.RawMessage, run runName) []json.RawMessage {
+// its own, and gives a run that begins with another event a RUN_STARTED. Where the lineage has left chunk streams open, a
+// RUN_STARTED would end them: there only an input brings one.
+func withBeginning(events []json.RawMessage, input json.RawMessage, run runName, hasLanes bool) []json.RawMessage {
 	started := slices.IndexFunc(events, func(event json.RawMessage) bool { return compaction.EventType(event) == "RUN_STARTED" })
 	if started >= 0 && input != nil && !hasObject(events[started], "input") {
 		events[started] = compaction.WithInput(events[started], input)
 	}
-	if started == 0 || len(events) == 0 {
+	if started == 0 || len(events) == 0 || hasLanes && (started > 0 || input == nil) {
 		return events
 	}
 	beginning := json.RawMessage(fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%s,"runId":%s}`, jsonString(run.threadID), jsonString(run.runID)))

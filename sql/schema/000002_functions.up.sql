@@ -13024,9 +13024,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    inputs agui_internal.input_place[];
+    inputs  agui_internal.input_place[];
+    -- The runs that get a RUN_STARTED: those that begin with another event, unless they go on with a chunk stream of their parent, which it would
+    -- end. Only the fold knows whether there is one.
+    bare_no int[];
 begin
     if with_inputs then
+        select array_agg(ancestor.run_no) into bare_no
+        from agui_internal.ancestors(leaf) as ancestor
+        join agui.batch as first
+            on first.thread_key = ancestor.thread_key and first.first_seq = ancestor.first_seq
+        cross join lateral (
+            select element.payload from json_array_elements(first.events) as element (payload) limit 1
+        ) as beginning
+        left join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
+        where agui_internal.event_type(beginning.payload) is distinct from 'RUN_STARTED'
+            and (parent.run_no is null or (agui_internal.fold_at(parent, null)).lanes is null);
+
         select array_agg(place) into inputs
         from (
             select
@@ -13043,7 +13058,7 @@ begin
                 when with_inputs
                     and batch.first_seq + element.position - 1 = ancestor.first_seq
                     and (place.seq is null or place.is_start)
-                    and agui_internal.event_type(element.payload) is distinct from 'RUN_STARTED'
+                    and ancestor.run_no = any (bare_no)
                 then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
                 else ''
             end || case
@@ -13075,7 +13090,7 @@ $$;
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
     'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
     'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
-    'RUN_STARTED before runs that begin with another event.';
+    'RUN_STARTED before runs that begin with another event, unless that would end a chunk stream.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -15305,7 +15320,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''cdef4b31cacd68bcc8c9943a3d4ec01392d851ce1985fd10a73d20385d61c661'', ''{
+as 'select 2, ''8af9fb22a085788fb513c9b7cabefcccf57522531efcfae07e31e08289f39c74'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
