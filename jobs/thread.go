@@ -294,9 +294,16 @@ func isWorthKeeping(current *runFold) bool {
 
 // keep collects the run's snapshot, and those of its messages that are new versions.
 func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) {
+	state, isPatched := fold.State(), fold.StatePatched()
+	if isPatched {
+		// The statement that stores it would take ten times as long.
+		if printed, ok := compaction.PrintJSONB(state); ok {
+			state, isPatched = printed, false
+		}
+	}
 	snapshot := db.InsertSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
-		State: string(fold.State()), StatePatched: fold.StatePatched(), Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
+		State: string(state), StatePatched: isPatched, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
 	for _, message := range fold.Messages() {
 		if message.Version == 0 {

@@ -68,7 +68,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":%d`, i%30, i)
 	}
-	values = append(values, "{"+strings.Join(many, ",")+"}")
+	values = append(values, "{"+strings.Join(many, ",")+"}", `{"bb":1,"a":{},"b":{"z":[],"y" : [1 ,2]},"a":" x\n\"é","":0.50,"ü":-12.5,"ab":[ ]}`)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		digits := func(n int) string {
@@ -86,18 +86,28 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		}
 	}
 	rows, err := pool.Query(context.Background(), `
-		select octet_length(agui_internal.json_to_jsonb(value)::text) from unnest($1::text[]) with ordinality as given (value, position) order by position`, values)
+		select octet_length(agui_internal.json_to_jsonb(value)::text), agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(value))
+		from unnest($1::text[]) with ordinality as given (value, position)
+		order by position`, values)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
+	printedInGo := 0
 	for _, value := range values {
 		var size int64
+		var inSQL string
 		if !rows.Next() {
 			t.Fatal(rows.Err())
 		}
-		if err := rows.Scan(&size); err != nil {
+		if err := rows.Scan(&size, &inSQL); err != nil {
 			t.Fatal(err)
+		}
+		if printed, ok := compaction.PrintJSONB([]byte(value)); ok {
+			printedInGo++
+			if string(printed) != inSQL {
+				t.Errorf("%s is printed as %s in Go, as %s in SQL", value, printed, inSQL)
+			}
 		}
 		for _, limit := range []int64{size + 6, size + 7} { // {"v": …}
 			limits := compaction.DefaultLimits()
@@ -110,6 +120,9 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 				break
 			}
 		}
+	}
+	if printedInGo < 100 {
+		t.Errorf("Go prints only %d of %d values", printedInGo, len(values))
 	}
 }
 
