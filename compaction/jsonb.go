@@ -10,7 +10,7 @@ import (
 // changed as jsonb, so this is how both keep it.
 //
 // It reports false for the few texts that it leaves to the server: with numbers that have an exponent, hundreds of digits or begin
-// with -0, or with the escapes \u, \\ and \/.
+// with -0, or with an escape in a key.
 func PrintJSONB(text []byte) (printed []byte, ok bool) {
 	p := jsonbPrinter{out: make([]byte, 0, len(text)+len(text)/8)}
 	_, ok = p.value(text, skipSpace(text, 0))
@@ -19,7 +19,8 @@ func PrintJSONB(text []byte) (printed []byte, ok bool) {
 
 type jsonbPrinter struct {
 	out     []byte
-	scratch []byte
+	scratch []byte // of an object whose members change their order
+	decoded []byte // of a string with escapes
 }
 
 type printedMember struct {
@@ -46,7 +47,11 @@ func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
 		return end, ok
 	case '"':
 		end, ok = skipString(text, at)
-		ok = ok && isPrintedAsItIs(text[at+1:end-1])
+		if ok && bytes.IndexByte(text[at:end], '\\') >= 0 {
+			p.decoded = decodeString(p.decoded[:0], text[at+1:end-1])
+			p.out = quote(p.out, string(p.decoded))
+			return end, true
+		}
 	default:
 		end, ok = skipValue(text, at, 0)
 		if number := text[at:end]; ok && isNumber(raw(number)) {
@@ -96,18 +101,4 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 	}
 	p.out = append(p.out, '}')
 	return end, true
-}
-
-// isPrintedAsItIs reports whether jsonb keeps the spelling of a string.
-func isPrintedAsItIs(written []byte) bool {
-	for {
-		at := bytes.IndexByte(written, '\\')
-		if at < 0 {
-			return true
-		}
-		if escape := written[at+1]; escape == 'u' || escape == '\\' || escape == '/' {
-			return false
-		}
-		written = written[at+2:]
-	}
 }
