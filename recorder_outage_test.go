@@ -272,7 +272,7 @@ func TestWhatCannotSucceedIsNotRepeatedForEver(t *testing.T) {
 		{"out of memory", state("53200"), 10},
 		{"a limit of the server", state("54000"), 1},
 		{"no privilege", state("42501"), 1},
-		{"something nobody knows", errors.New("strange"), 10},
+		{"an unknown error", errors.New("strange"), 10},
 		{"a lost connection", fmt.Errorf("read: %w", context.DeadlineExceeded), 0},
 		{"a server that stops", state("57P01"), 0},
 		{"a full disk", state("53100"), 0},
@@ -446,7 +446,7 @@ func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 		use  func(*pgagui.Recording)
 		want bool // by Recorder.Close
 	}{
-		{"nobody looked", func(*pgagui.Recording) {}, true},
+		{"no method has returned it", func(*pgagui.Recording) {}, true},
 		{"Flush has said it", func(recording *pgagui.Recording) { recording.Flush(t.Context()) }, false},
 		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), events(token(1))...) }, false},
 		{"Close has said it", func(recording *pgagui.Recording) { recording.Close(t.Context()) }, false},

@@ -226,8 +226,7 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		if failure != nil {
 			*abandon = failure.Error()
 		}
-		how := attempts{timeout: recorder.config.CallTimeout, report: func(error) {}}
-		_, err := again(ctx, how, func(ctx context.Context) (int64, error) {
+		_, err := again(ctx, recorder.attempts(), func(ctx context.Context) (int64, error) {
 			return recorder.store.InScope(r.scope).Abandon(ctx, r.threadID, r.runID, *abandon)
 		})
 		if err != nil && failure == nil {
@@ -283,7 +282,7 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 		}
 	}
 	store := recorder.store.InScope(r.scope)
-	how := attempts{timeout: recorder.config.CallTimeout, report: func(error) {}}
+	how := recorder.attempts()
 	open, err := again(ctx, how, func(ctx context.Context) ([]rawjson.Text, error) {
 		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: seq, Scope: r.scope, ThreadID: r.threadID, RunID: r.runID})
 	})
@@ -364,8 +363,8 @@ func (r *Recording) fail(err error) {
 	r.cancel(err)
 }
 
-// heed does what the database says about the run.
-func (r *Recording) heed(signal db.KeepAliveRow) {
+// follow does what the database says about the run.
+func (r *Recording) follow(signal db.KeepAliveRow) {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
 	switch {

@@ -195,7 +195,7 @@ func (r *repair) live(eventType string, text json.RawMessage, e *event) {
 		r.beginSlot = behindSlot
 	case r.phase == failedPhase, r.phase == finishedPhase && eventType != "RUN_ERROR":
 		if r.threadID == nil && r.runID == nil {
-			break // nobody knows which run goes on
+			break // no event has named the run
 		}
 		r.nextStretch(r.last)
 		r.beginRun(r.position)

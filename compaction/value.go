@@ -227,7 +227,7 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 	}
 }
 
-// parseMember adds a member, its key in its usual spelling; of duplicate keys the last wins, in the place of the first.
+// parseMember adds a member and writes its key in one spelling. Of equal keys the last one counts, in the place of the first.
 func (o *object) parseMember(written []byte, v value) {
 	m := member{key: string(written), value: v}
 	if bytes.IndexByte(written, '\\') >= 0 {

@@ -12,7 +12,7 @@ select cron.schedule('agui compact', '* * * * *', $$call agui.compact(max_time =
 -- Snapshots of long runs that are still in progress.
 select cron.schedule('agui compact running', '* * * * *', $$call agui.compact_running(max_time => '50 seconds')$$);
 
--- Close runs whose writers are gone: those without a sign of life within the lease (agui.setting). Whoever waits for such a run is told then.
+-- Close runs whose writers are gone: those without a sign of life within the lease (agui.setting). Followers of such a run see its end then.
 select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 seconds')$$);
 
 -- Where threads of all scopes are to go some time after their last event:

@@ -296,20 +296,15 @@ func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost 
 
 // chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
 func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (next *target, err error) {
-	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
-		queries := db.New(tx)
-		if err := queries.BeginStep(ctx); err != nil {
-			return err
-		}
-		next, err = targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
+	next, err = inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
+		return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
 			Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver(),
 		}))
-		return err
 	})
 	if err != nil {
-		next = nil
+		return nil, err
 	}
-	return next, err
+	return next, nil
 }
 
 // targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
@@ -329,9 +324,7 @@ func targetOf(row db.ChooseToCompactRow, err error) (*target, error) {
 
 // takeBack deletes the note of a target that was not begun, or not to its end for no fault of its own.
 func (j *compactJob) takeBack(ctx context.Context, at target) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	return db.New(j.pool).TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
+	return takeBackAttempt(ctx, db.New(j.pool), db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 }
 
 func (j *compactJob) report(result Compacted) {

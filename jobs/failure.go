@@ -48,6 +48,13 @@ func noteFailure(
 	return queries.NoteFailure(ctx, failure)
 }
 
+// takeBackAttempt deletes the note of a run that was not begun, also after ctx has ended.
+func takeBackAttempt(ctx context.Context, queries *db.Queries, attempt db.TakeBackAttemptParams) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return queries.TakeBackAttempt(ctx, attempt)
+}
+
 // isForbidden reports whether the role lacks a right: then all other threads would fail, too.
 func isForbidden(err error) bool {
 	var server *pgconn.PgError

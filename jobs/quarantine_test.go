@@ -156,7 +156,7 @@ func TestCompactRunningGoesOnAfterADamagedRun(t *testing.T) {
 	execute(t, pool, `call agui.compact_running(1)`)
 }
 
-// A thread that an open transaction holds is left for later; nobody waits for it.
+// A thread that an open transaction holds is left for later; no job waits for it.
 func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 	t.Parallel()
 	erasures := map[string]func(*pgxpool.Pool) error{

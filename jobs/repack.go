@@ -127,9 +127,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 		done.Joined += joined
 		switch {
 		case err != nil && (ctx.Err() != nil || isForbidden(err)):
-			endContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			defer cancel()
-			back := queries.TakeBackAttempt(endContext, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+			back := takeBackAttempt(ctx, queries, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
 			return done, withRunsLeft(errors.Join(err, back), failures)
 		case err != nil:
 			isCounted, noting := noteFailure(ctx, queries, repackJobName, run.ThreadKey, run.RunNo, err)

@@ -167,7 +167,7 @@ func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
 			if err := server.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(shortLease + 100*time.Millisecond) // nobody can write to a standby
+			time.Sleep(shortLease + 100*time.Millisecond) // a standby takes no writes
 			if err := server.Promote(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,8 @@ snapshot too, and a new one after so many more events.
 It is made for cron. It can be stopped or killed at any time; what was committed stays. While another pgagui compact or a call of
 agui.compact is at work, and on a standby, it does nothing: exit code 0. When it stopped at --limit or --max-time with runs left, the
 exit code is 6: run it again. A run that it fails at, or at which a process is killed, goes into quarantine: it is tried after all others,
-less and less often, and while there are such runs the exit code is 6, too (select * from agui.quarantine). --retry tries them at once. On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
+less and less often, and while there are such runs the exit code is 6, too (select * from agui.quarantine). --retry tries them at once.
+On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
 
 With --json the result is one line:
 

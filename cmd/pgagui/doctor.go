@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -52,8 +51,5 @@ func (p *program) printFindings(findings []doctor.Finding) error {
 			rows = append(rows, []string{"", "", "→ " + oneLine(finding.Advice)})
 		}
 	}
-	if err := p.printTable(rows); err != nil {
-		return fmt.Errorf("print the findings: %w", err)
-	}
-	return nil
+	return p.printTable(rows)
 }

@@ -4827,7 +4827,7 @@ cross join (
     where run.status = 'running'
 ) as progress
 cross join (
-    -- As agui.quarantine has them, which whoever monitors may not read.
+    -- As agui.quarantine has them, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)
@@ -9281,9 +9281,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        -- No commit need wait for the disk: what a crash takes back is done again.
+        -- A commit does not wait for the disk: a job repeats what a crash takes back.
         set_config('synchronous_commit', 'off', true),
-        -- Nobody's open transaction holds a job up: it goes on with other threads, and comes back.
+        -- An open transaction of another session does not stop a job: it does other threads first, then tries once more.
         set_config('lock_timeout', '200ms', true)
 $$;
 
@@ -9335,7 +9335,7 @@ begin
     set attempts = note.attempts + 1,
         code = null,
         error = null,
-        -- Should nobody come to say how this attempt ended.
+        -- This holds if the session is killed before it notes how the attempt ended.
         next_at = agui_internal.back_off(note.attempts + 1),
         noted_at = excluded.noted_at;
 end
@@ -10177,7 +10177,7 @@ end
 $$;
 
 comment on function agui_internal.note_uptime(boolean) is
-    'Notes that the server is reached, by a writer or by a job, and, where nobody has for a while or the server was promoted, that leases '
+    'Notes that a writer or a job has reached the server. After a time without such calls, and after a promotion, it also notes that leases '
     'count from now on. It writes one row, at most every 10 seconds.';
 
 revoke execute on function agui_internal.note_uptime(boolean) from public;
@@ -13039,8 +13039,12 @@ begin
         ) as beginning
         left join agui.run as parent
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
-        where agui_internal.event_type(beginning.payload) is distinct from 'RUN_STARTED'
-            and (parent.run_no is null or (agui_internal.fold_at(parent, null)).lanes is null);
+        -- A case, so that no other order of evaluation folds what the other parts leave out.
+        where case
+            when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
+            when parent.run_no is null then true
+            else (agui_internal.fold_at(parent, null)).lanes is null
+        end;
 
         select array_agg(place) into inputs
         from (
@@ -15320,7 +15324,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''8af9fb22a085788fb513c9b7cabefcccf57522531efcfae07e31e08289f39c74'', ''{
+as 'select 2, ''f16313845201a02f871b05730d5de3b102135bbb8e98200d1ea361c081909714'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

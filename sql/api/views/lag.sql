@@ -38,7 +38,7 @@ cross join (
     where run.status = 'running'
 ) as progress
 cross join (
-    -- As agui.quarantine has them, which whoever monitors may not read.
+    -- As agui.quarantine has them, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)

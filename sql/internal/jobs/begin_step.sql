@@ -5,9 +5,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        -- No commit need wait for the disk: what a crash takes back is done again.
+        -- A commit does not wait for the disk: a job repeats what a crash takes back.
         set_config('synchronous_commit', 'off', true),
-        -- Nobody's open transaction holds a job up: it goes on with other threads, and comes back.
+        -- An open transaction of another session does not stop a job: it does other threads first, then tries once more.
         set_config('lock_timeout', '200ms', true)
 $$;
 

@@ -11,7 +11,7 @@ begin
     set attempts = note.attempts + 1,
         code = null,
         error = null,
-        -- Should nobody come to say how this attempt ended.
+        -- This holds if the session is killed before it notes how the attempt ended.
         next_at = agui_internal.back_off(note.attempts + 1),
         noted_at = excluded.noted_at;
 end

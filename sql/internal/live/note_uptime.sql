@@ -45,7 +45,7 @@ end
 $$;
 
 comment on function agui_internal.note_uptime(boolean) is
-    'Notes that the server is reached, by a writer or by a job, and, where nobody has for a while or the server was promoted, that leases '
+    'Notes that a writer or a job has reached the server. After a time without such calls, and after a promotion, it also notes that leases '
     'count from now on. It writes one row, at most every 10 seconds.';
 
 revoke execute on function agui_internal.note_uptime(boolean) from public;

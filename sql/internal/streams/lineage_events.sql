@@ -21,8 +21,12 @@ begin
         ) as beginning
         left join agui.run as parent
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
-        where agui_internal.event_type(beginning.payload) is distinct from 'RUN_STARTED'
-            and (parent.run_no is null or (agui_internal.fold_at(parent, null)).lanes is null);
+        -- A case, so that no other order of evaluation folds what the other parts leave out.
+        where case
+            when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
+            when parent.run_no is null then true
+            else (agui_internal.fold_at(parent, null)).lanes is null
+        end;
 
         select array_agg(place) into inputs
         from (
