@@ -6373,80 +6373,6 @@ comment on function agui_internal.fold_activity(text, text[], agui_internal.fold
 
 revoke execute on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) from public;
 
--- sql/internal/types/fold_node.sql
--- A message or a tool call while agui_internal.fold_events changes it. One that came whole is untouched text, its body, until it changes; then
--- agui_internal.fold_open takes it apart. What is added to its string, its metadata or its activity is in the list of changes, and counts from
--- the change behind content_since or metadata_since on.
-create type agui_internal.fold_node as (
-    key            text,
-    number         int,
-    role           text,
-    body           text,
-    head           text,
-    content        text,
-    activity_type  text,
-    parent         int,
-    same_as        int,
-    is_shared      boolean,
-    has_calls      boolean,
-    grows          boolean,
-    content_since  int,
-    metadata_since int,
-    last_patch     int,
-    costs          boolean
-);
-
-comment on type agui_internal.fold_node is
-    'A message or tool call. key: the id of a message, ''call '' and the id of a tool call; null for one without id, and for a message that was loaded. '
-    'number: the stored version of a message, null when it is new or changed. body: the whole of it (guarded for a tool call); null once it is taken '
-    'apart into head (the members that stay, with marks in place of the others) and content (what its string began with, or the content of an '
-    'activity, without the patches that wait). parent: of a tool call the node of its message, 0 when that is gone. same_as: the node of the message that this '
-    'one is too, at a second place; is_shared: others are the same as this one. has_calls: nodes have it as their parent. grows: its string has grown, so it takes more. '
-    'last_patch: the place of the last patch that waits; costs: one of them may use fuel.';
-
--- sql/internal/fold/fold_assistant_call.sql
-create or replace function agui_internal.fold_assistant_call(
-    call_key text,
-    nodes agui_internal.fold_node[],
-    first_node int,
-    following int[]
-)
-returns int
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $function$
-declare
-    calls   int[] := '{}';
-    call    int;
-    message int := first_node;
-begin
-    for node in 1 .. cardinality(nodes) loop
-        if nodes[node].key = call_key and nodes[nodes[node].parent].role = 'assistant' then
-            calls := array_append(calls, node);
-        end if;
-    end loop;
-
-    while message is not null and cardinality(calls) > 0 loop
-        foreach call in array calls loop
-            if nodes[call].parent = message then
-                return call;
-            end if;
-        end loop;
-        message := following[message];
-    end loop;
-    return null;
-end
-$function$;
-
-comment on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) is
-    'The first tool call with a key in the assistant messages of agui_internal.fold_events, in the order of the conversation; null when there is '
-    'none. For calls that a message of another role also has.';
-
-revoke execute on function agui_internal.fold_assistant_call(text, agui_internal.fold_node[], int, int[]) from public;
-
 -- sql/internal/fold/fold_base.sql
 create or replace function agui_internal.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
 returns int
@@ -6489,66 +6415,72 @@ comment on function agui_internal.fold_base(uuid, int, bigint, int[]) is
 revoke execute on function agui_internal.fold_base(uuid, int, bigint, int[]) from public;
 
 -- sql/internal/fold/fold_bucket.sql
--- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one.
-create or replace function agui_internal.fold_bucket(key text)
+-- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one. The hash has a seed, which nobody can know beforehand: otherwise
+-- ids could be chosen that all get into one bucket.
+create or replace function agui_internal.fold_bucket(key text, seed bigint)
 returns int
 language sql
 immutable
 parallel safe
-return (hashtext(key) & 4095) + 1;
+return (hashtextextended(key, seed) & 4095)::int + 1;
 
-comment on function agui_internal.fold_bucket(text) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
+comment on function agui_internal.fold_bucket(text, bigint) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
 
-revoke execute on function agui_internal.fold_bucket(text) from public;
+revoke execute on function agui_internal.fold_bucket(text, bigint) from public;
 
--- sql/internal/fold/fold_calls_in.sql
-create or replace function agui_internal.fold_calls_in(nodes agui_internal.fold_node[], after int)
-returns setof agui_internal.fold_node
-language sql
+-- sql/internal/fold/fold_call_name.sql
+create or replace function agui_internal.fold_call_name(call text, large text[])
+returns text
+language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    function constant json := agui_internal.fold_fill(call, large)::json -> 'function';
+begin
+    return case
+        when json_typeof(function) = 'object' then coalesce(agui_internal.json_string_token((function -> 'name')::text), 'null')
+        else ''
+    end;
+end
+$function$;
+
+comment on function agui_internal.fold_call_name(text, text[]) is
+    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty where it has no function.';
+
+revoke execute on function agui_internal.fold_call_name(text, text[]) from public;
+
+-- sql/internal/fold/fold_calls_of.sql
+create or replace function agui_internal.fold_calls_of(message text)
+returns table (id text, body text)
+language plpgsql
+immutable
+parallel safe
+rows 5
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return query
     select
-        case when call.id ^@ '"' then 'call ' || call.id end,
-        null::int,
-        null::text,
-        call.body,
-        null::text,
-        null::text,
-        null::text,
-        call.message,
-        null::int,
-        null::boolean,
-        null::boolean,
-        null::boolean,
-        null::int,
-        null::int,
-        null::int,
-        null::boolean
+        case when call.id ^@ '"' then call.id end,
+        call.body
     from (
         select
             agui_internal.json_string_token((element.value -> 'id')::text) as id,
             element.value::text as body,
-            after + message.ordinality::int as message,
             element.position
-        from unnest(nodes[after + 1 :]) with ordinality as message
-        cross join lateral (
-            select coalesce(agui_internal.json_guard(message.body), message.head)::json -> 'toolCalls' as list
-            offset 0
-        ) as calls
+        from (select message::json -> 'toolCalls' as list offset 0) as calls
         cross join lateral json_array_elements(case when calls.list::text ^@ '[' then calls.list else '[]' end) with ordinality as element (value, position)
-        where message.parent is null
-        and message.same_as is null
-        and (strpos(coalesce(message.body, message.head), 'toolCalls') > 0 or strpos(coalesce(message.body, message.head), '\u') > 0)
     ) as call
-    order by call.message, call.position
+    order by call.position;
+end
 $function$;
 
-comment on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) is
-    'The tool calls, as nodes, of the messages with higher numbers than a node, in the order of the messages.';
+comment on function agui_internal.fold_calls_of(text) is
+    'The tool calls of a message (guarded JSON text) in their order; an id that is no string is null.';
 
-revoke execute on function agui_internal.fold_calls_in(agui_internal.fold_node[], int) from public;
+revoke execute on function agui_internal.fold_calls_of(text) from public;
 
 -- sql/internal/fold/fold_chunk.sql
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
@@ -6637,21 +6569,25 @@ revoke execute on function agui_internal.fold_chunk_has_content(json) from publi
 
 -- sql/internal/fold/fold_close.sql
 -- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)
+create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text, encrypted text)
 returns text
 language sql
 immutable
 parallel safe
 return replace(
-    replace(replace(head, '"\\calls"', coalesce(calls, '')), '"\\metadata"', coalesce(metadata, '')),
+    replace(
+        replace(replace(head, '"\\encrypted"', coalesce(encrypted, '')), '"\\calls"', coalesce(calls, '')),
+        '"\\metadata"',
+        coalesce(metadata, '')
+    ),
     '"\\content"',
     coalesce(content, '')
 );
 
-comment on function agui_internal.fold_close(text, text, text, text) is
+comment on function agui_internal.fold_close(text, text, text, text, text) is
     'The parts that agui_internal.fold_open took apart, put together again (guarded JSON text).';
 
-revoke execute on function agui_internal.fold_close(text, text, text, text) from public;
+revoke execute on function agui_internal.fold_close(text, text, text, text, text) from public;
 
 -- sql/internal/fold/fold_close_lane.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
@@ -6706,9 +6642,9 @@ comment on type agui_internal.fold is
 -- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
 -- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
 --
--- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. PL/pgSQL
--- changes a field of an element of an array in place, and copies an array that it hands to a function that changes it. So all that changes
--- nodes is in this function, and those that it calls only read them.
+-- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. What is
+-- known of a node is in arrays, one for each property. PL/pgSQL changes an element of an array in place, and copies an array that it hands to a
+-- function that changes it. So all that changes nodes is in this function, and those that it calls only read them. No step copies a large text.
 --
 -- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
 -- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
@@ -6736,38 +6672,70 @@ declare
 
     -- The limits, and what counts towards them.
     limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
-    size          bigint := start.size;   -- at the last look, less what had been brought by then
-    spent         bigint := start.spent;  -- fuel that the run has used, but for what its events brought
-    brought_before bigint := 0;           -- by the runs before it
-    message_count int;
-    state_costs   boolean := false;       -- among the patches that wait are some that may use fuel
-    nodes_cost    boolean := false;
-    copied_ids    text[] := '{}';         -- what patches with copies have changed since the last look
+    size        bigint := start.size;   -- at the last look, less what the run had brought by then
+    spent       bigint := start.spent;  -- fuel that the run has used, but for what its events brought
+    state_costs boolean := false;       -- among the patches that wait are some that may use fuel
+    nodes_cost  boolean := false;
+    copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
 
     -- The conversation, while it is taken apart.
-    is_loaded    boolean := false;
-    nodes        agui_internal.fold_node[];
-    loaded_count int;
-    node_count   int;
-    first_node   int;
-    last_node    int;
-    following    int[];        -- of a message the node of the next one
-    untouched    int;
-    changes      agui_internal.fold_change[];
+    is_loaded     boolean := false;
+    loaded_count  int;
+    node_count    int;
+    message_count int;
+    first_node    int;
+    last_node     int;
+    following     int[];        -- of a message the node of the next one
+    untouched     int;
+    changes       agui_internal.fold_change[];
+
+    -- Nodes. The key is the id of a message, 'call ' and that of a tool call, null where there is none and for a message that was loaded.
+    keys       text[];
+    roles      text[];         -- of messages
+    parents    int[];          -- of a call the node of its message, 0 when that is gone
+    numbers    int[];          -- of a message that was loaded and has not changed: its stored version
+    same_as    int[];          -- of a message that stands at a second place the node of the first one
+    shared     boolean[];      -- others are the same as this one
+    bodies     text[];         -- the whole (of a call guarded) until it changes, then in its place:
+    heads      text[];         -- the members that stay, with marks in place of the others (agui_internal.fold_open)
+    contents   text[];         -- what the string began with, or what an activity shows, without the patches that wait
+    encrypted  text[];         -- the encryptedValue that a step gave it
+    types      text[];         -- of an activity that is taken apart its activityType
+    names      text[];         -- of a call that was looked at its name; '' if it has no function
+    has_text   boolean[];      -- of a message in one piece that was looked at: its content is a string
+    grows      boolean[];      -- its string has grown, so it takes more
+    content_since  int[];      -- changes up to this one do not count
+    metadata_since int[];
+    last_patch int[];          -- the last one that waits
+    costs      boolean[];      -- one of those may use fuel
+    large      text[];         -- parts of heads that are too long to be copied with each step (agui_internal.fold_shrink)
+
+    -- The calls of a message: the last one, and of a call the one before it.
+    last_call   int[];
+    call_before int[];
+
+    -- The order of the conversation as numbers, where a message was put in between; and of an assistant message the last of the results behind
+    -- it, as far as they were looked at since messages took the places of others.
+    orders      bigint[];
+    result_last int[];
+    result_era  int[];
+    era         int;
 
     -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    seed         constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     buckets      jsonb[];
     indexed      int;          -- nodes up to this one are in it, but for those that are loaded
     loaded_ids   text[];
     loaded_keys  jsonb;
-    misses       int;
+    searches     int;
+    repeated_calls jsonb;      -- the keys that several calls have
 
     -- The tool calls of messages that came whole have nodes only once a step needs them.
     listed       int;          -- those of messages up to this node have
     has_unlisted boolean;      -- whether there are others
     lists_calls  boolean;      -- whether they are needed
     loaded_text  text;         -- the loaded messages, to look for the id of a call in
-    searches     int;
+    text_searches int;
 
     -- What the step at hand does.
     key          text;
@@ -6777,13 +6745,10 @@ declare
     touched      int;          -- the node that it changes
     insert_after int;
     id           text;
-    made         agui_internal.fold_node;
-    opened       agui_internal.fold_node;
+    made         record;
     detaches     boolean;
     place        int;
     part         record;
-    result_owner int;          -- the message whose tool results were added last, and the last one of them
-    result_last  int;
 begin
     for step in
         select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits)
@@ -6812,87 +6777,149 @@ begin
             when 'set interrupts' then
                 result.interrupts := step.content;
                 continue;
-            when 'list messages' then
-                if is_loaded then
-                    result.spent := spent;
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-                    spent := result.spent;
-                    is_loaded := false;
-                    nodes_cost := false;
-                end if;
-                spent := spent + 64 * cardinality(result.message_ids);
-                if spent > limits.fold_fuel then
-                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
-                end if;
-                result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
-                if cardinality(result.message_ids) > limits.fold_messages then
-                    perform agui_internal.refuse_fold(
-                        thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
-                    );
-                end if;
-                continue;
-            when 'look', 'end run', 'end' then
-                if is_loaded and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes) then
-                    result.spent := spent;
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-                    spent := result.spent;
-                    is_loaded := false;
-                    nodes_cost := false;
-                end if;
-                if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
-                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
-                    result.state_patches := state_patches;
-                    result.spent := spent;
-                    result := agui_internal.fold_patched(result, limits);
-                    spent := result.spent;
-                    state := null;
-                    state_patches := '{}';
-                    state_costs := false;
-                end if;
-                if size + step.brought > limits.fold_bytes then
-                    size := agui_internal.fold_size(result) - step.brought;
-                    if size + step.brought > limits.fold_bytes then
-                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought);
-                    end if;
-                    spent := spent + size + step.brought;
-                    copied_ids := '{}';
-                end if;
-                if spent + step.brought - brought_before > limits.fold_fuel then
-                    perform agui_internal.refuse_fold(
-                        thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought - brought_before
-                    );
-                end if;
-                if step.action = 'end run' then
-                    spent := 0;
-                    brought_before := step.brought;
-                elsif step.action = 'end' then
-                    result.lanes := step.content;
-                    result.through_seq := coalesce(step.seq, result.through_seq);
-                    result.size := size + step.brought;
-                    result.spent := spent + step.brought - brought_before;
-                end if;
-                continue;
             when 'refuse lanes' then
                 perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_lanes', limits.fold_lanes, limits.fold_lanes + 1);
+            when 'list messages' then
+                detaches := is_loaded;
+            when 'look', 'end run', 'end' then
+                detaches := is_loaded
+                    and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes);
             else
-                null;
+                detaches := false;
         end case;
 
         <<attempt>>
         loop
+            -- Put together what was taken apart, where a step is about the whole of it.
+
+            if detaches then
+                result.spent := spent;
+                result := agui_internal.fold_settle(
+                    result, first_node, following, untouched, loaded_count, node_count, changes, limits,
+                    keys, roles, parents, numbers, same_as, shared, bodies, heads, contents, encrypted, types, content_since, metadata_since, large
+                );
+                spent := result.spent;
+                if spent > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
+                end if;
+                is_loaded := false;
+                nodes_cost := false;
+                if step.action in ('show activity', 'patch activity') then
+                    -- A message that stands at several places changes at the first one alone: that one becomes a message of its own.
+                    result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
+                    detaches := false;
+                end if;
+            end if;
+
+            case step.action
+                when 'list messages' then
+                    spent := spent + 64 * cardinality(result.message_ids);
+                    if spent > limits.fold_fuel then
+                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
+                    end if;
+                    result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                    if cardinality(result.message_ids) > limits.fold_messages then
+                        perform agui_internal.refuse_fold(
+                            thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
+                        );
+                    end if;
+                    exit attempt;
+
+                when 'look', 'end run', 'end' then
+                    if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                        result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                        result.state_patches := state_patches;
+                        result.spent := spent;
+                        result := agui_internal.fold_patched(result, limits);
+                        spent := result.spent;
+                        state := null;
+                        state_patches := '{}';
+                        state_costs := false;
+                    end if;
+                    if size + step.brought > limits.fold_bytes then
+                        size := agui_internal.fold_size(result) - step.brought;
+                        if size + step.brought > limits.fold_bytes then
+                            perform agui_internal.refuse_fold(
+                                thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought
+                            );
+                        end if;
+                        spent := spent + size + step.brought;
+                        copied_ids := '{}';
+                    end if;
+                    if spent + step.brought > limits.fold_fuel then
+                        perform agui_internal.refuse_fold(
+                            thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought
+                        );
+                    end if;
+                    if step.action = 'end run' then
+                        size := size + step.brought;
+                        spent := 0;
+                        copied_ids := '{}';
+                    elsif step.action = 'end' then
+                        result.lanes := step.content;
+                        result.through_seq := coalesce(step.seq, result.through_seq);
+                        result.size := size + step.brought;
+                        result.spent := spent + step.brought;
+                    end if;
+                    exit attempt;
+
+                else
+                    null;
+            end case;
+
             -- Load.
 
             if not is_loaded then
-                nodes := agui_internal.fold_load(result);
-                loaded_count := cardinality(nodes);
-                message_count := loaded_count;
+                loaded_count := cardinality(result.bodies);
                 node_count := loaded_count;
+                message_count := loaded_count;
                 first_node := case when loaded_count > 0 then 1 end;
                 last_node := nullif(loaded_count, 0);
                 following := array(select generate_series(2, loaded_count));
-                -- A message that stands at several places gets its number anew.
-                untouched := case when exists (select from unnest(nodes) as shared where shared.is_shared) then 0 else loaded_count end;
                 changes := '{}';
+                keys := array_fill(null::text, array[loaded_count]);
+                roles := result.roles;
+                numbers := result.message_nos;
+                bodies := result.bodies;
+                heads := keys;
+                parents := array[null];
+                contents := array[null];
+                encrypted := array[null];
+                types := array[null];
+                names := array[null];
+                has_text := array[null];
+                grows := array[null];
+                content_since := array[null];
+                metadata_since := array[null];
+                last_patch := array[null];
+                costs := array[null];
+                large := '{}';
+                last_call := array[null];
+                call_before := array[null];
+                orders := null;
+                result_last := array[null];
+                result_era := array[null];
+                era := 1;
+                same_as := null;
+                shared := null;
+                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
+                    same_as := array[null];
+                    shared := array[null];
+                    for part in
+                        select repeated.node, repeated.first_node
+                        from (
+                            select message.position as node, min(message.position) over (partition by message.number) as first_node
+                            from unnest(numbers) with ordinality as message (number, position)
+                            where message.number is not null
+                        ) as repeated
+                        where repeated.node > repeated.first_node
+                    loop
+                        same_as[part.node] := part.first_node;
+                        shared[part.first_node] := true;
+                    end loop;
+                end if;
+                -- A message that stands at several places gets its number anew.
+                untouched := case when shared is null then loaded_count else 0 end;
                 buckets := '{}';
                 indexed := loaded_count;
                 loaded_ids := result.message_ids;
@@ -6900,13 +6927,13 @@ begin
                 loaded_keys := case
                     when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
                 end;
-                misses := 0;
+                searches := 0;
+                repeated_calls := '{}';
                 listed := 0;
                 has_unlisted := loaded_count > 0;
                 lists_calls := false;
                 loaded_text := null;
-                searches := 0;
-                result_owner := null;
+                text_searches := 0;
                 is_loaded := true;
             end if;
 
@@ -6916,20 +6943,28 @@ begin
             loop
                 while indexed < node_count loop
                     indexed := indexed + 1;
-                    continue when nodes[indexed].key is null;
-                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, nodes[indexed].key);
+                    id := keys[indexed];
+                    continue when id is null;
+                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed);
                     -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
-                    place := following[indexed];
-                    while place <> node loop
-                        place := following[place];
-                    end loop;
-                    if node is null or place = node then
-                        place := agui_internal.fold_bucket(nodes[indexed].key);
-                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(nodes[indexed].key, indexed);
+                    if node is null or orders is not null and orders[indexed] < orders[node] then
+                        place := agui_internal.fold_bucket(id, seed);
+                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
+                    elsif parents[indexed] > 0 then
+                        repeated_calls := repeated_calls || jsonb_build_object(id, null);
+                        -- Where a message of another role has the call, too: results and encrypted values are for the first assistant that has it.
+                        id := 'assistant ' || id;
+                        if roles[parents[node]] is distinct from 'assistant'
+                            and roles[parents[indexed]] = 'assistant'
+                            and agui_internal.fold_find(buckets, null, null, id, seed) is null
+                        then
+                            place := agui_internal.fold_bucket(id, seed);
+                            buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
+                        end if;
                     end if;
                 end loop;
 
-                node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key);
+                node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key, seed);
                 exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
 
                 -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
@@ -6940,28 +6975,39 @@ begin
                         lists_calls := strpos(loaded_text, '\u00') > 0
                             and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
-                    searches := searches + 1;
+                    text_searches := text_searches + 1;
                     exit when not lists_calls
-                        and searches <= 40
+                        and text_searches <= 40
                         and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
                         and step.id ~ '^"[A-Za-z0-9_-]*"$'
-                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id) <= loaded_count) is not true;
+                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id, seed) <= loaded_count) is not true;
                 end if;
 
-                for made in
-                    select * from agui_internal.fold_calls_in(nodes, listed)
-                loop
-                    node_count := node_count + 1;
-                    nodes[node_count] := made;
-                    nodes[made.parent].has_calls := true;
+                for holder in listed + 1 .. node_count loop
+                    id := coalesce(bodies[holder], heads[holder]);
+                    continue when parents[holder] is not null
+                        or same_as[holder] is not null
+                        or strpos(id, 'toolCalls') = 0 and strpos(id, '\u') = 0;
+                    for part in
+                        select * from agui_internal.fold_calls_of(
+                            coalesce(agui_internal.json_guard(bodies[holder]), agui_internal.fold_fill(heads[holder], large))
+                        )
+                    loop
+                        node_count := node_count + 1;
+                        keys[node_count] := 'call ' || part.id;
+                        parents[node_count] := holder;
+                        bodies[node_count] := part.body;
+                        call_before[node_count] := last_call[holder];
+                        last_call[holder] := node_count;
+                    end loop;
                 end loop;
                 listed := node_count;
                 has_unlisted := false;
                 lists_calls := false;
             end loop;
-            if node is null then
-                misses := misses + 1;
-                if misses > 30 and loaded_keys is null then
+            if node is null or node <= loaded_count then
+                searches := searches + 1;
+                if searches > 30 and loaded_keys is null then
                     loaded_keys := agui_internal.fold_loaded_keys(loaded_ids, result.bodies);
                 end if;
             end if;
@@ -6969,9 +7015,9 @@ begin
             if node is not null
                 and step.is_call
                 and step.action in ('add result', 'encrypt')
-                and nodes[nodes[node].parent].role is distinct from 'assistant'
+                and roles[parents[node]] is distinct from 'assistant'
             then
-                node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
+                node := agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed);
             end if;
 
             -- Make what is new, or say which node changes.
@@ -6979,94 +7025,157 @@ begin
             touched := null;
             added := null;
             insert_after := null;
-            detaches := false;
             case
-                when step.action = 'grow' and nodes[node].grows then
+                when step.action = 'grow' and grows[node] then
                     touched := node;
 
                 when step.action = 'add result' then
                     made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
+                    keys[node_count] := step.parent_id;
+                    roles[node_count] := made.role;
+                    bodies[node_count] := made.body;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
                     -- Behind the message that has the call and the results that follow it; at the end when none has the call.
                     if node is not null then
-                        parent := nodes[node].parent;
-                        insert_after := case when result_owner = parent then result_last else parent end;
-                        while nodes[following[insert_after]].role = 'tool' loop
+                        parent := parents[node];
+                        insert_after := case when result_era[parent] = era then result_last[parent] else parent end;
+                        while roles[following[insert_after]] = 'tool' loop
                             insert_after := following[insert_after];
                         end loop;
-                        result_owner := case when made.role = 'tool' then parent end;
-                        result_last := added;
+                        result_last[parent] := insert_after;
+                        result_era[parent] := era;
                     end if;
 
                 when step.action = 'start call' and node is null then
                     parent := case
-                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
+                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id, seed)
                     end;
-                    if parent is null or nodes[parent].role is distinct from 'assistant' then
+                    if parent is null or roles[parent] is distinct from 'assistant' then
                         id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
                         made := agui_internal.fold_new_message(
-                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed) is null then step.owner end
                         );
                         node_count := node_count + 1;
-                        nodes[node_count] := made;
+                        keys[node_count] := id;
+                        roles[node_count] := made.role;
+                        heads[node_count] := made.head;
                         added := node_count;
                         parent := added;
                     end if;
-                    made := null;
-                    made.key := key;
-                    made.parent := parent;
-                    made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
-                    made.content := '""';
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
-                    nodes[parent].has_calls := true;
+                    keys[node_count] := key;
+                    parents[node_count] := parent;
+                    heads[node_count] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                    contents[node_count] := '""';
+                    names[node_count] := step.name;
+                    call_before[node_count] := last_call[parent];
+                    last_call[parent] := node_count;
                     touched := node_count;
 
                 when step.action in ('start message', 'add message', 'show activity') and node is null then
                     made := agui_internal.fold_new_message(step, step.id, step.owner);
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
+                    keys[node_count] := step.id;
+                    roles[node_count] := made.role;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
-                    if step.action = 'add message' and (strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0) then
-                        -- All calls are listed then, in the order of the conversation.
-                        has_unlisted := true;
-                        lists_calls := true;
+                    if step.action = 'add message' then
+                        bodies[node_count] := made.body;
+                        if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
+                            -- All calls are listed then, in the order of the conversation.
+                            has_unlisted := true;
+                            lists_calls := true;
+                        end if;
+                    else
+                        heads[node_count] := made.head;
+                        contents[node_count] := made.content;
+                        if step.action = 'show activity' then
+                            types[node_count] := step.activity_type;
+                        end if;
                     end if;
 
-                when step.action = 'show activity' and step.replaces and nodes[node].is_shared then
+                when step.action = 'show activity' and step.replaces and shared[node] then
                     detaches := true;
 
-                when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
+                when step.action = 'show activity' and step.replaces and roles[node] is distinct from 'activity' then
                     -- The message gives way, with all that it had.
                     spent := spent + 64 * message_count;
-                    for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
-                        continue when nodes[gone].parent is distinct from node;
-                        id := nodes[gone].key;
-                        nodes[gone].parent := 0;
-                        nodes[gone].key := null;
-                        if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
-                            place := agui_internal.fold_bucket(id);
-                            buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
+                    era := era + 1;
+                    place := last_call[node];
+                    while place is not null loop
+                        id := keys[place];
+                        keys[place] := null;
+                        parents[place] := 0;
+                        if id is not null then
+                            parent := agui_internal.fold_bucket(id, seed);
+                            if (buckets[parent] ->> id)::int = place then
+                                buckets[parent] := buckets[parent]
+                                    || jsonb_build_object(id, case when repeated_calls ? id then array_position(keys, id) end);
+                            end if;
+                            if repeated_calls ? id then
+                                id := 'assistant ' || id;
+                                parent := agui_internal.fold_bucket(id, seed);
+                                buckets[parent] := coalesce(buckets[parent], '{}') || jsonb_build_object(id, (
+                                    select min(call.place)
+                                    from unnest(keys) with ordinality as call (key, place)
+                                    where 'assistant ' || call.key = id and roles[parents[call.place::int]] = 'assistant'
+                                ));
+                            end if;
                         end if;
+                        place := call_before[place];
                     end loop;
                     made := agui_internal.fold_new_message(step, step.id, step.owner);
-                    made.key := nodes[node].key;
-                    made.content_since := cardinality(changes);
-                    made.metadata_since := cardinality(changes);
-                    nodes[node] := made;
+                    roles[node] := made.role;
+                    numbers[node] := null;
+                    bodies[node] := null;
+                    heads[node] := made.head;
+                    contents[node] := made.content;
+                    types[node] := step.activity_type;
+                    encrypted[node] := null;
+                    grows[node] := null;
+                    last_call[node] := null;
+                    content_since[node] := cardinality(changes);
+                    metadata_since[node] := cardinality(changes);
                     untouched := least(untouched, node - 1);
-                    result_owner := null;
                     touched := case when step.metadata is not null then node end;
 
-                when node is not null and agui_internal.fold_takes(step, nodes[node]) then
-                    touched := node;
+                when node is null then
+                    null;
 
                 else
-                    null;
+                    -- Whether the step changes a message or tool call that exists. A message is looked into once.
+                    if step.action = 'start call' and names[node] is null
+                        or step.action = 'grow' and parents[node] is not null and names[node] is null
+                    then
+                        names[node] := agui_internal.fold_call_name(coalesce(heads[node], bodies[node]), large);
+                    elsif step.action = 'grow'
+                        and parents[node] is null
+                        and has_text[node] is null
+                        and step.content = '""'
+                        and step.metadata is null
+                    then
+                        has_text[node] := coalesce(
+                            case when heads[node] is null then (agui_internal.json_guard(bodies[node])::json -> 'content')::text else contents[node] end
+                                ^@ '"',
+                            false
+                        );
+                    end if;
+                    touched := case
+                        when case
+                            when roles[node] = 'activity'
+                                then step.action = 'patch activity' or step.action = 'show activity' and (step.replaces or step.metadata is not null)
+                            when step.action = 'start message' then step.metadata is not null
+                            when step.action = 'start call' then names[node] <> '' and (step.metadata is not null or names[node] <> step.name)
+                            when step.action = 'grow' then case
+                                when step.content = '""' and step.metadata is null then parents[node] is null and not has_text[node]
+                                else parents[node] is null or names[node] <> ''
+                            end
+                            else step.action in ('merge', 'encrypt')
+                        end
+                            then node
+                    end;
             end case;
 
             -- Place a new message: at the end, but for the result of a tool call.
@@ -7076,54 +7185,80 @@ begin
                 if message_count > limits.fold_messages then
                     perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, message_count);
                 end if;
-            end if;
-            if added is not null and insert_after <> last_node then
-                following[added] := following[insert_after];
-                following[insert_after] := added;
-                untouched := least(untouched, insert_after);
-            elsif added is not null then
-                if last_node is null then
-                    first_node := added;
+                if insert_after <> last_node then
+                    if orders is null or orders[following[insert_after]] - orders[insert_after] < 2 then
+                        orders := array[null];
+                        place := first_node;
+                        for position in 1 .. message_count - 1 loop
+                            orders[place] := position * 1099511627776;  -- room for a million between two
+                            place := following[place];
+                        end loop;
+                    end if;
+                    orders[added] := case
+                        when made.role = 'tool' then
+                            orders[insert_after] + least((orders[following[insert_after]] - orders[insert_after]) / 2, 1048576)
+                        else
+                            orders[following[insert_after]] - least((orders[following[insert_after]] - orders[insert_after]) / 2, 1048576)
+                    end;
+                    following[added] := following[insert_after];
+                    following[insert_after] := added;
+                    untouched := least(untouched, insert_after);
                 else
-                    following[last_node] := added;
+                    if last_node is null then
+                        first_node := added;
+                    else
+                        following[last_node] := added;
+                        if orders is not null then
+                            orders[added] := orders[last_node] + 1099511627776;
+                        end if;
+                    end if;
+                    last_node := added;
                 end if;
-                last_node := added;
             end if;
 
             -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
 
             place := touched;
             while place is not null loop
-                opened := nodes[place];
-                if opened.head is null then
+                if heads[place] is null then
                     part := agui_internal.fold_open(
-                        case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
+                        case when parents[place] is null then agui_internal.json_guard(bodies[place]) else bodies[place] end,
+                        parents[place] is not null
                     );
                     if part.metadata is not null then
                         changes := array_append(changes, (place, 'merge', part.metadata, null, null)::agui_internal.fold_change);
                     end if;
-                    opened.number := null;
-                    opened.body := null;
-                    opened.head := part.head;
-                    opened.content := part.content;
-                    opened.activity_type := part.activity_type;
-                    nodes[place] := opened;
+                    numbers[place] := null;
+                    bodies[place] := null;
+                    heads[place] := part.head;
+                    contents[place] := part.content;
+                    types[place] := part.activity_type;
                     untouched := least(untouched, place - 1);
                 end if;
-                if place <> touched and strpos(opened.head, '"\\calls"') = 0 then
-                    nodes[place].head := agui_internal.fold_member(opened.head, 'toolCalls', '"\\calls"');
+                if place <> touched and strpos(heads[place], '"\\calls"') = 0 then
+                    heads[place] := agui_internal.fold_member(heads[place], 'toolCalls', '"\\calls"');
                 end if;
-                place := opened.parent;
+                if octet_length(heads[place]) > 4000 then
+                    part := agui_internal.fold_shrink(heads[place], cardinality(large));
+                    heads[place] := part.head;
+                    large := large || part.parts;
+                end if;
+                place := parents[place];
             end loop;
 
             if touched = node
-                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and nodes[node].content is null)
+                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and contents[node] is null)
             then
-                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                heads[node] := agui_internal.fold_new_head(step, heads[node]);
+                if step.action = 'start call' then
+                    names[node] := step.name;
+                elsif step.action = 'encrypt' then
+                    encrypted[node] := step.content;
+                end if;
             end if;
             if touched is not null and step.metadata is not null then
-                if strpos(nodes[touched].head, '"\\metadata"') = 0 then
-                    nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
+                if strpos(heads[touched], '"\\metadata"') = 0 then
+                    heads[touched] := agui_internal.fold_member(heads[touched], 'metadata', '"\\metadata"');
                 end if;
                 changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
             end if;
@@ -7134,29 +7269,29 @@ begin
 
                 when step.action = 'grow' then
                     changes := array_append(changes, (touched, 'grow', step.content, null, null)::agui_internal.fold_change);
-                    if nodes[touched].grows is null then
-                        nodes[touched].content := coalesce(nodes[touched].content, '""');
-                        nodes[touched].grows := true;
+                    if grows[touched] is null then
+                        contents[touched] := coalesce(contents[touched], '""');
+                        grows[touched] := true;
                     end if;
 
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
-                        if nodes[node].costs then
+                        if costs[node] then
                             -- What they use counts, even if nothing is left of what they do.
                             spent := spent + (
                                 agui_internal.fold_activity(
-                                    nodes[node].content,
-                                    agui_internal.fold_patches_of(changes, nodes[node].last_patch),
+                                    contents[node],
+                                    agui_internal.fold_patches_of(changes, last_patch[node]),
                                     limits,
                                     limits.fold_fuel - spent
                                 )
                             ).spent;
                         end if;
-                        nodes[node].content := step.content;
-                        nodes[node].activity_type := step.activity_type;
-                        nodes[node].content_since := cardinality(changes);
-                        nodes[node].last_patch := null;
-                        nodes[node].costs := null;
+                        contents[node] := step.content;
+                        types[node] := step.activity_type;
+                        content_since[node] := cardinality(changes);
+                        last_patch[node] := null;
+                        costs[node] := null;
                     end if;
 
                 when step.action = 'patch activity' then
@@ -7166,22 +7301,23 @@ begin
                         size := size + limits.document_bytes;
                     end if;
                     -- It waits for the end, with the others, unless something else depends on whether it succeeds.
-                    if nodes[node].content is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
+                    if contents[node] is not null and types[node] is not null and shared[node] is null then
                         changes := array_append(
-                            changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
+                            changes, (node, 'patch', step.content, step.activity_type, last_patch[node])::agui_internal.fold_change
                         );
-                        nodes[node].last_patch := cardinality(changes);
-                        nodes[node].costs := nodes[node].costs or step.costs;
+                        last_patch[node] := cardinality(changes);
+                        costs[node] := costs[node] or step.costs;
                     else
-                        part := agui_internal.fold_activity(nodes[node].content, array[step.content], limits, limits.fold_fuel - spent);
+                        part := agui_internal.fold_activity(contents[node], array[step.content], limits, limits.fold_fuel - spent);
                         spent := spent + 4 * part.octets;
-                        detaches := part.last_applied > 0 and nodes[node].is_shared is true;
-                        if not detaches then
+                        detaches := part.last_applied > 0 and shared[node];
+                        if not detaches is true then
+                            detaches := false;
                             spent := spent + part.spent;
                             if part.last_applied > 0 then
-                                nodes[node].content := part.content;
-                                nodes[node].activity_type := step.activity_type;
-                                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                                contents[node] := part.content;
+                                types[node] := step.activity_type;
+                                heads[node] := agui_internal.fold_new_head(step, heads[node]);
                             end if;
                         end if;
                     end if;
@@ -7190,15 +7326,8 @@ begin
                     null;
             end case;
 
-            -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
-
             exit attempt when not detaches;
             spent := spent + 64 * message_count;
-            result.spent := spent;
-            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-            spent := result.spent;
-            result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
-            is_loaded := false;
         end loop attempt;
     end loop;
 
@@ -7214,6 +7343,34 @@ comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], b
     'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched.';
 
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
+
+-- sql/internal/fold/fold_fill.sql
+create or replace function agui_internal.fold_fill(head text, large text[])
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    texts text[];
+    marks text[];
+begin
+    if cardinality(large) = 0 or head !~ '"\\\\[0-9]' then
+        return head;
+    end if;
+    texts := regexp_split_to_array(head, '"\\\\[0-9]+"(?::0)?');
+    marks := array(select mark[1] from regexp_matches(head, '"\\\\([0-9]+)"', 'g') as mark);
+    return (
+        select string_agg(part.text || coalesce(large[part.mark::int], ''), '' order by part.position)
+        from unnest(texts, marks) with ordinality as part (text, mark, position)
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_fill(text, text[]) is 'A head with the parts that agui_internal.fold_shrink took out of it.';
+
+revoke execute on function agui_internal.fold_fill(text, text[]) from public;
 
 -- sql/internal/json/json_string_text_escapes.sql
 -- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
@@ -7259,41 +7416,24 @@ revoke execute on function agui_internal.json_string_text(text) from public;
 
 -- sql/internal/fold/fold_find.sql
 -- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text)
+create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text, seed bigint)
 returns int
 language sql
 immutable
 parallel safe
 return coalesce(
-    (buckets[agui_internal.fold_bucket(key)] ->> key)::int,
+    (buckets[agui_internal.fold_bucket(key, seed)] ->> key)::int,
     case
         when loaded_keys is not null then (loaded_keys ->> key)::int
         when key ^@ '"' then array_position(loaded_ids, agui_internal.json_string_text(key))
     end
 );
 
-comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text) is
-    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids and loaded_keys '
+comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) is
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids, loaded_keys and seed '
     'are; null when there is none.';
 
-revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text) from public;
-
--- sql/internal/fold/fold_first.sql
-create or replace function agui_internal.fold_first(nodes agui_internal.fold_node[], key text)
-returns int
-language sql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-    select min(node.ordinality)::int
-    from unnest(nodes) with ordinality as node
-    where node.key = fold_first.key
-$function$;
-
-comment on function agui_internal.fold_first(agui_internal.fold_node[], text) is 'The first node that has a key; null when none has it.';
-
-revoke execute on function agui_internal.fold_first(agui_internal.fold_node[], text) from public;
+revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) from public;
 
 -- sql/internal/types/fold_step.sql
 -- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
@@ -7460,47 +7600,6 @@ comment on function agui_internal.fold_keys(text[], text[]) is
 
 revoke execute on function agui_internal.fold_keys(text[], text[]) from public;
 
--- sql/internal/fold/fold_load.sql
-create or replace function agui_internal.fold_load(fold agui_internal.fold)
-returns agui_internal.fold_node[]
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    nodes  agui_internal.fold_node[];
-    shared record;
-begin
-    nodes := array(
-        select (
-            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null, null, null
-        )::agui_internal.fold_node
-        from unnest(fold.message_nos, fold.roles, fold.bodies) with ordinality as message (number, role, body, position)
-        order by message.position
-    );
-    if (select count(distinct number) < count(number) from unnest(fold.message_nos) as number) then
-        for shared in
-            select place.node, place.first_node
-            from (
-                select message.position as node, min(message.position) over (partition by message.number) as first_node
-                from unnest(fold.message_nos) with ordinality as message (number, position)
-                where message.number is not null
-            ) as place
-            where place.node > place.first_node
-        loop
-            nodes[shared.node].same_as := shared.first_node;
-            nodes[shared.first_node].is_shared := true;
-        end loop;
-    end if;
-    return nodes;
-end
-$function$;
-
-comment on function agui_internal.fold_load(agui_internal.fold) is 'The messages of a fold as nodes, in their order.';
-
-revoke execute on function agui_internal.fold_load(agui_internal.fold) from public;
-
 -- sql/internal/fold/fold_loaded_keys.sql
 create or replace function agui_internal.fold_loaded_keys(message_ids text[], bodies text[])
 returns jsonb
@@ -7648,7 +7747,7 @@ begin
             end if;
 
         when 'encrypt' then
-            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
+            head := agui_internal.fold_member(head, 'encryptedValue', '"\\encrypted"');
 
         when 'show activity' then
             if step.replaces then
@@ -7676,58 +7775,61 @@ comment on function agui_internal.fold_new_head(agui_internal.fold_step, text) i
 revoke execute on function agui_internal.fold_new_head(agui_internal.fold_step, text) from public;
 
 -- sql/internal/fold/fold_new_message.sql
-create or replace function agui_internal.fold_new_message(step agui_internal.fold_step, id text, owner text)
-returns agui_internal.fold_node
+create or replace function agui_internal.fold_new_message(
+    in step agui_internal.fold_step,
+    in id text,
+    in owner text,
+    out role text,
+    out body text,
+    out head text,
+    out content text
+)
 language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    role constant text := case step.action
+begin
+    role := case step.action
         when 'show activity' then '"activity"'
         when 'start call' then '"assistant"'
         when 'add message' then (step.content::json -> 'role')::text
         else step.role
     end;
-    made agui_internal.fold_node;
-begin
-    made.key := id;
-    made.role := agui_internal.json_string_text(role);
     case step.action
         when 'start message' then
-            made.content := '""';
-            made.head := '{' || concat_ws(
+            content := '""';
+            head := '{' || concat_ws(
                 ',', '"id":' || id, '"role":' || role, '"content":"\\content"', '"name":' || step.name, '"subagentRunId":' || owner
             ) || '}';
 
         when 'start call' then
-            made.head := '{' || concat_ws(
+            head := '{' || concat_ws(
                 ',', '"id":' || id, '"role":' || role, '"toolCalls":"\\calls"', '"subagentRunId":' || owner
             ) || '}';
 
         when 'show activity' then
-            made.content := step.content;
-            made.activity_type := step.activity_type;
-            made.head := '{' || concat_ws(
+            content := step.content;
+            head := '{' || concat_ws(
                 ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
                 '"subagentRunId":' || owner
             ) || '}';
 
         when 'add result' then
-            made.body := agui_internal.json_unguard('{' || concat_ws(
+            body := agui_internal.json_unguard('{' || concat_ws(
                 ',', '"id":' || id, '"toolCallId":' || step.id, '"role":' || role, '"content":' || step.content, '"subagentRunId":' || owner
             ) || '}');
 
         when 'add message' then
-            made.body := agui_internal.json_unguard(step.content);
+            body := agui_internal.json_unguard(step.content);
     end case;
-    return made;
+    role := agui_internal.json_string_text(role);
 end
 $function$;
 
 comment on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) is
-    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them.';
+    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them. It is body, '
+    'or head and content (agui_internal.fold_open).';
 
 revoke execute on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) from public;
 
@@ -7870,7 +7972,7 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
+    'What comes to a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
     'with the activityType (name) that it gives and the place of the patch of the same node before it (previous).';
 
 -- sql/internal/fold/fold_patches_of.sql
@@ -8040,12 +8142,27 @@ revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
-    nodes agui_internal.fold_node[],
     first_node int,
     following int[],
     untouched int,
+    loaded_count int,
+    node_count int,
     changes agui_internal.fold_change[],
-    limits agui_internal.fold_limits
+    limits agui_internal.fold_limits,
+    keys text[],
+    roles text[],
+    parents int[],
+    numbers int[],
+    same_as int[],
+    shared boolean[],
+    bodies text[],
+    heads text[],
+    contents text[],
+    encrypted text[],
+    types text[],
+    content_since int[],
+    metadata_since int[],
+    large text[]
 )
 returns agui_internal.fold
 language plpgsql
@@ -8057,8 +8174,6 @@ as $function$
 declare
     result       agui_internal.fold := before;
     loaded_ids   constant text[] := before.message_ids;
-    loaded_count constant int := cardinality(before.message_ids);
-    node         agui_internal.fold_node;
     part         record;
     patched      record;
     metadata     text[];
@@ -8073,10 +8188,10 @@ declare
     added_bodies text[] := '{}';
 begin
     -- Changes of what was replaced later do not count.
-    if exists (select from unnest(nodes) as replaced where replaced.content_since > 0) then
+    if exists (select from unnest(content_since) as since where since > 0) then
         for place in 1 .. cardinality(changes) loop
-            node := nodes[changes[place].node];
-            if place <= (case when changes[place].kind = 'merge' then node.metadata_since else node.content_since end) then
+            version := changes[place].node;
+            if place <= (case when changes[place].kind = 'merge' then metadata_since[version] else content_since[version] end) then
                 changes[place].kind := null;
             end if;
         end loop;
@@ -8089,8 +8204,8 @@ begin
         where change.kind = 'grow'
         group by change.node
     loop
-        nodes[part.node].content := case
-            when nodes[part.node].content ^@ '"' then left(nodes[part.node].content, -1) || substr(part.grown, 2)
+        contents[part.node] := case
+            when contents[part.node] ^@ '"' then left(contents[part.node], -1) || substr(part.grown, 2)
             else part.grown
         end;
     end loop;
@@ -8140,25 +8255,29 @@ begin
         where change.kind = 'patch'
         group by change.node
     loop
-        patched := agui_internal.fold_activity(nodes[part.node].content, part.patches, limits, limits.fold_fuel - result.spent);
+        patched := agui_internal.fold_activity(contents[part.node], part.patches, limits, limits.fold_fuel - result.spent);
         result.spent := result.spent + patched.spent;
         if result.spent > limits.fold_fuel then
             return result;
         end if;
-        nodes[part.node].content := patched.content;
-        if part.types[patched.last_applied] <> nodes[part.node].activity_type then
-            nodes[part.node].head := agui_internal.fold_member(nodes[part.node].head, 'activityType', part.types[patched.last_applied]);
+        contents[part.node] := patched.content;
+        if part.types[patched.last_applied] <> types[part.node] then
+            heads[part.node] := agui_internal.fold_member(heads[part.node], 'activityType', part.types[patched.last_applied]);
         end if;
     end loop;
 
     -- Tool calls, in the order in which their message got them, of the messages that were changed.
-    for place in loaded_count + 1 .. coalesce(cardinality(nodes), 0) loop
-        node := nodes[place];
-        continue when node.parent is null or node.parent = 0 or nodes[node.parent].head is null;
-        call_parents := array_append(call_parents, node.parent);
+    for place in loaded_count + 1 .. node_count loop
+        continue when parents[place] is null or parents[place] = 0 or heads[parents[place]] is null;
+        call_parents := array_append(call_parents, parents[place]);
         call_texts := array_append(
             call_texts,
-            coalesce(node.body, agui_internal.fold_close(node.head, node.content, metadata[place], null))
+            coalesce(
+                bodies[place],
+                agui_internal.fold_close(
+                    agui_internal.fold_fill(heads[place], large), contents[place], metadata[place], null, encrypted[place]
+                )
+            )
         );
     end loop;
     for part in
@@ -8172,24 +8291,20 @@ begin
     -- Messages.
     place := case when untouched > 0 then following[untouched] else first_node end;
     while place is not null loop
-        version := coalesce(nodes[place].same_as, place);
-        node := nodes[version];
-        added_nos := array_append(added_nos, case when node.number > 0 then node.number when node.is_shared then -version end);
+        version := coalesce(same_as[place], place);
+        added_nos := array_append(added_nos, case when numbers[version] > 0 then numbers[version] when shared[version] then -version end);
         added_ids := array_append(
             added_ids,
-            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(node.key) end
+            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(keys[version]) end
         );
-        added_roles := array_append(added_roles, node.role);
+        added_roles := array_append(added_roles, roles[version]);
         added_bodies := array_append(
             added_bodies,
             case
-                when node.head is null then node.body
+                when heads[version] is null then bodies[version]
                 else agui_internal.json_unguard(
                     agui_internal.fold_close(
-                        node.head,
-                        node.content,
-                        metadata[version],
-                        calls[version]
+                        agui_internal.fold_fill(heads[version], large), contents[version], metadata[version], calls[version], encrypted[version]
                     )
                 )
             end
@@ -8206,14 +8321,73 @@ end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
+    agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
+    text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) is
     'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
     'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
+    agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
+    text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) from public;
+
+-- sql/internal/fold/fold_shrink.sql
+-- A head is copied whenever a step looks at it. So what is long in it stands elsewhere: long values, each on its own, and of many members all that
+-- no step changes, neighbours together.
+create or replace function agui_internal.fold_shrink(inout head text, in large_count int, out parts text[])
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    member  record;
+    members text[] := '{}';
+    run     text;
+    nested  record;
+    is_long constant boolean := (select count(*) > 100 from json_each(head::json));
+begin
+    parts := '{}';
+    for member in
+        select to_json(each.key)::text as key, each.value::text as value, each.key as name
+        from json_each(head::json) with ordinality as each (key, value, position)
+        order by each.position
+    loop
+        if is_long
+            and member.name not in ('content', 'metadata', 'toolCalls', 'encryptedValue', 'activityType', 'subagentRunId', 'function')
+        then
+            run := concat_ws(',', run, member.key || ':' || member.value);
+            continue;
+        end if;
+        if run is not null then
+            parts := array_append(parts, run);
+            members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
+            run := null;
+        end if;
+        if member.name = 'function' and member.value ^@ '{' then
+            nested := agui_internal.fold_shrink(member.value, large_count + cardinality(parts));
+            parts := parts || nested.parts;
+            member.value := nested.head;
+        elsif octet_length(member.value) > 200 then
+            parts := array_append(parts, member.value);
+            member.value := '"\\' || large_count + cardinality(parts) || '"';
+        end if;
+        members := array_append(members, member.key || ':' || member.value);
+    end loop;
+    if run is not null then
+        parts := array_append(parts, run);
+        members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
+    end if;
+    head := '{' || array_to_string(members, ',') || '}';
+end
+$function$;
+
+comment on function agui_internal.fold_shrink(text, int) is
+    'The head of a message or tool call (agui_internal.fold_open) with marks in place of what is long in it, and these parts: "\\\\7" is the seventh, '
+    'counting on from large_count. agui_internal.fold_fill puts them back.';
+
+revoke execute on function agui_internal.fold_shrink(text, int) from public;
 
 -- sql/internal/fold/fold_size.sql
 create or replace function agui_internal.fold_size(fold agui_internal.fold)
@@ -8717,6 +8891,8 @@ begin
         if begins_run then
             return next agui_internal.fold_look('end run', brought);
             begins_run := false;
+            brought := 0;
+            next_look := look_every;
         end if;
 
         -- What the event brings.
@@ -8798,6 +8974,9 @@ begin
     if segment < cardinality(run_nos) then
         return next agui_internal.fold_look('end run', brought);
         grown_type := null;
+        brought := 0;
+        next_look := look_every;
+        long := least(4000, next_look);
     end if;
     end loop segments;
 
@@ -8814,57 +8993,6 @@ comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], js
     'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, the chunk lanes that are open before, and the limits.';
 
 revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) from public;
-
--- sql/internal/fold/fold_takes.sql
-create or replace function agui_internal.fold_takes(step agui_internal.fold_step, node agui_internal.fold_node)
-returns boolean
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    known json;
-begin
-    if node.role = 'activity' then
-        return step.action = 'patch activity' or step.action = 'show activity' and (step.replaces or step.metadata is not null);
-    end if;
-    case step.action
-        when 'start message' then
-            return step.metadata is not null;
-
-        when 'start call' then
-            -- It is renamed. A call without a function takes nothing.
-            known := coalesce(node.head, node.body);
-            return json_typeof(known -> 'function') = 'object'
-                and (
-                    step.metadata is not null
-                    or agui_internal.json_string_token((known #> '{function,name}')::text) is distinct from step.name
-                );
-
-        when 'grow' then
-            -- An empty piece changes nothing, but for the content of a message that is no string yet.
-            if step.is_call then
-                return json_typeof(coalesce(node.head, node.body)::json -> 'function') = 'object'
-                    and (step.content <> '""' or step.metadata is not null);
-            end if;
-            return step.content <> '""'
-                or step.metadata is not null
-                or (coalesce(node.content, (agui_internal.json_guard(node.body)::json -> 'content')::text) ^@ '"') is not true;
-
-        when 'merge', 'encrypt' then
-            return true;
-
-        else
-            return false;
-    end case;
-end
-$function$;
-
-comment on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) is
-    'Whether a step changes a message or tool call that exists.';
-
-revoke execute on function agui_internal.fold_takes(agui_internal.fold_step, agui_internal.fold_node) from public;
 
 -- sql/internal/types/input_place.sql
 create type agui_internal.input_place as (
@@ -15669,7 +15797,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''a01b95860dded4fa84af83bd6fcd7daf6f5f0c0ce1ed142d6bd6b5a2837d5d91'', ''{
+as 'select 2, ''6f23932f6f54fc86f8dc950297d68441fcc02b380a26b0b329d6088eaa37f396'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15699,20 +15827,20 @@ routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapsho
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
 routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
 routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
-routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
+routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_call_name,
+routine agui_internal.fold_calls, routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk,
 routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_fill,
+routine agui_internal.fold_find, routine agui_internal.fold_given, routine agui_internal.fold_growth,
 routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look,
-routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
-routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
-routine agui_internal.fold_patches_of, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
-routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_size,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
+routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look, routine agui_internal.fold_member,
+routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
+routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_copies,
+routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
+routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
+routine agui_internal.fold_settle, routine agui_internal.fold_shrink, routine agui_internal.fold_size,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
 routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
 routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
@@ -15774,11 +15902,11 @@ type agui.session_message, type agui.session_run, type agui.thread_page_row, typ
 type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
 type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
 type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
-type agui_internal.fold_message, type agui_internal.fold_node, type agui_internal.fold_step,
-type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
-type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
-type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
-view agui.lag, view agui.quarantine, view agui.setting, view agui.stats
+type agui_internal.fold_message, type agui_internal.fold_step, type agui_internal.inactive_thread,
+type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.reopening,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

@@ -1,11 +1,12 @@
--- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one.
-create or replace function agui_internal.fold_bucket(key text)
+-- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one. The hash has a seed, which nobody can know beforehand: otherwise
+-- ids could be chosen that all get into one bucket.
+create or replace function agui_internal.fold_bucket(key text, seed bigint)
 returns int
 language sql
 immutable
 parallel safe
-return (hashtext(key) & 4095) + 1;
+return (hashtextextended(key, seed) & 4095)::int + 1;
 
-comment on function agui_internal.fold_bucket(text) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
+comment on function agui_internal.fold_bucket(text, bigint) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
 
-revoke execute on function agui_internal.fold_bucket(text) from public;
+revoke execute on function agui_internal.fold_bucket(text, bigint) from public;

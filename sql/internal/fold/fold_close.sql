@@ -1,16 +1,20 @@
 -- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)
+create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text, encrypted text)
 returns text
 language sql
 immutable
 parallel safe
 return replace(
-    replace(replace(head, '"\\calls"', coalesce(calls, '')), '"\\metadata"', coalesce(metadata, '')),
+    replace(
+        replace(replace(head, '"\\encrypted"', coalesce(encrypted, '')), '"\\calls"', coalesce(calls, '')),
+        '"\\metadata"',
+        coalesce(metadata, '')
+    ),
     '"\\content"',
     coalesce(content, '')
 );
 
-comment on function agui_internal.fold_close(text, text, text, text) is
+comment on function agui_internal.fold_close(text, text, text, text, text) is
     'The parts that agui_internal.fold_open took apart, put together again (guarded JSON text).';
 
-revoke execute on function agui_internal.fold_close(text, text, text, text) from public;
+revoke execute on function agui_internal.fold_close(text, text, text, text, text) from public;

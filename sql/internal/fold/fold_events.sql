@@ -1,9 +1,9 @@
 -- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
 -- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
 --
--- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. PL/pgSQL
--- changes a field of an element of an array in place, and copies an array that it hands to a function that changes it. So all that changes
--- nodes is in this function, and those that it calls only read them.
+-- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. What is
+-- known of a node is in arrays, one for each property. PL/pgSQL changes an element of an array in place, and copies an array that it hands to a
+-- function that changes it. So all that changes nodes is in this function, and those that it calls only read them. No step copies a large text.
 --
 -- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
 -- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
@@ -31,38 +31,70 @@ declare
 
     -- The limits, and what counts towards them.
     limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
-    size          bigint := start.size;   -- at the last look, less what had been brought by then
-    spent         bigint := start.spent;  -- fuel that the run has used, but for what its events brought
-    brought_before bigint := 0;           -- by the runs before it
-    message_count int;
-    state_costs   boolean := false;       -- among the patches that wait are some that may use fuel
-    nodes_cost    boolean := false;
-    copied_ids    text[] := '{}';         -- what patches with copies have changed since the last look
+    size        bigint := start.size;   -- at the last look, less what the run had brought by then
+    spent       bigint := start.spent;  -- fuel that the run has used, but for what its events brought
+    state_costs boolean := false;       -- among the patches that wait are some that may use fuel
+    nodes_cost  boolean := false;
+    copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
 
     -- The conversation, while it is taken apart.
-    is_loaded    boolean := false;
-    nodes        agui_internal.fold_node[];
-    loaded_count int;
-    node_count   int;
-    first_node   int;
-    last_node    int;
-    following    int[];        -- of a message the node of the next one
-    untouched    int;
-    changes      agui_internal.fold_change[];
+    is_loaded     boolean := false;
+    loaded_count  int;
+    node_count    int;
+    message_count int;
+    first_node    int;
+    last_node     int;
+    following     int[];        -- of a message the node of the next one
+    untouched     int;
+    changes       agui_internal.fold_change[];
+
+    -- Nodes. The key is the id of a message, 'call ' and that of a tool call, null where there is none and for a message that was loaded.
+    keys       text[];
+    roles      text[];         -- of messages
+    parents    int[];          -- of a call the node of its message, 0 when that is gone
+    numbers    int[];          -- of a message that was loaded and has not changed: its stored version
+    same_as    int[];          -- of a message that stands at a second place the node of the first one
+    shared     boolean[];      -- others are the same as this one
+    bodies     text[];         -- the whole (of a call guarded) until it changes, then in its place:
+    heads      text[];         -- the members that stay, with marks in place of the others (agui_internal.fold_open)
+    contents   text[];         -- what the string began with, or what an activity shows, without the patches that wait
+    encrypted  text[];         -- the encryptedValue that a step gave it
+    types      text[];         -- of an activity that is taken apart its activityType
+    names      text[];         -- of a call that was looked at its name; '' if it has no function
+    has_text   boolean[];      -- of a message in one piece that was looked at: its content is a string
+    grows      boolean[];      -- its string has grown, so it takes more
+    content_since  int[];      -- changes up to this one do not count
+    metadata_since int[];
+    last_patch int[];          -- the last one that waits
+    costs      boolean[];      -- one of those may use fuel
+    large      text[];         -- parts of heads that are too long to be copied with each step (agui_internal.fold_shrink)
+
+    -- The calls of a message: the last one, and of a call the one before it.
+    last_call   int[];
+    call_before int[];
+
+    -- The order of the conversation as numbers, where a message was put in between; and of an assistant message the last of the results behind
+    -- it, as far as they were looked at since messages took the places of others.
+    orders      bigint[];
+    result_last int[];
+    result_era  int[];
+    era         int;
 
     -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    seed         constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     buckets      jsonb[];
     indexed      int;          -- nodes up to this one are in it, but for those that are loaded
     loaded_ids   text[];
     loaded_keys  jsonb;
-    misses       int;
+    searches     int;
+    repeated_calls jsonb;      -- the keys that several calls have
 
     -- The tool calls of messages that came whole have nodes only once a step needs them.
     listed       int;          -- those of messages up to this node have
     has_unlisted boolean;      -- whether there are others
     lists_calls  boolean;      -- whether they are needed
     loaded_text  text;         -- the loaded messages, to look for the id of a call in
-    searches     int;
+    text_searches int;
 
     -- What the step at hand does.
     key          text;
@@ -72,13 +104,10 @@ declare
     touched      int;          -- the node that it changes
     insert_after int;
     id           text;
-    made         agui_internal.fold_node;
-    opened       agui_internal.fold_node;
+    made         record;
     detaches     boolean;
     place        int;
     part         record;
-    result_owner int;          -- the message whose tool results were added last, and the last one of them
-    result_last  int;
 begin
     for step in
         select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits)
@@ -107,87 +136,149 @@ begin
             when 'set interrupts' then
                 result.interrupts := step.content;
                 continue;
-            when 'list messages' then
-                if is_loaded then
-                    result.spent := spent;
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-                    spent := result.spent;
-                    is_loaded := false;
-                    nodes_cost := false;
-                end if;
-                spent := spent + 64 * cardinality(result.message_ids);
-                if spent > limits.fold_fuel then
-                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
-                end if;
-                result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
-                if cardinality(result.message_ids) > limits.fold_messages then
-                    perform agui_internal.refuse_fold(
-                        thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
-                    );
-                end if;
-                continue;
-            when 'look', 'end run', 'end' then
-                if is_loaded and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes) then
-                    result.spent := spent;
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-                    spent := result.spent;
-                    is_loaded := false;
-                    nodes_cost := false;
-                end if;
-                if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
-                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
-                    result.state_patches := state_patches;
-                    result.spent := spent;
-                    result := agui_internal.fold_patched(result, limits);
-                    spent := result.spent;
-                    state := null;
-                    state_patches := '{}';
-                    state_costs := false;
-                end if;
-                if size + step.brought > limits.fold_bytes then
-                    size := agui_internal.fold_size(result) - step.brought;
-                    if size + step.brought > limits.fold_bytes then
-                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought);
-                    end if;
-                    spent := spent + size + step.brought;
-                    copied_ids := '{}';
-                end if;
-                if spent + step.brought - brought_before > limits.fold_fuel then
-                    perform agui_internal.refuse_fold(
-                        thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought - brought_before
-                    );
-                end if;
-                if step.action = 'end run' then
-                    spent := 0;
-                    brought_before := step.brought;
-                elsif step.action = 'end' then
-                    result.lanes := step.content;
-                    result.through_seq := coalesce(step.seq, result.through_seq);
-                    result.size := size + step.brought;
-                    result.spent := spent + step.brought - brought_before;
-                end if;
-                continue;
             when 'refuse lanes' then
                 perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_lanes', limits.fold_lanes, limits.fold_lanes + 1);
+            when 'list messages' then
+                detaches := is_loaded;
+            when 'look', 'end run', 'end' then
+                detaches := is_loaded
+                    and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes);
             else
-                null;
+                detaches := false;
         end case;
 
         <<attempt>>
         loop
+            -- Put together what was taken apart, where a step is about the whole of it.
+
+            if detaches then
+                result.spent := spent;
+                result := agui_internal.fold_settle(
+                    result, first_node, following, untouched, loaded_count, node_count, changes, limits,
+                    keys, roles, parents, numbers, same_as, shared, bodies, heads, contents, encrypted, types, content_since, metadata_since, large
+                );
+                spent := result.spent;
+                if spent > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
+                end if;
+                is_loaded := false;
+                nodes_cost := false;
+                if step.action in ('show activity', 'patch activity') then
+                    -- A message that stands at several places changes at the first one alone: that one becomes a message of its own.
+                    result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
+                    detaches := false;
+                end if;
+            end if;
+
+            case step.action
+                when 'list messages' then
+                    spent := spent + 64 * cardinality(result.message_ids);
+                    if spent > limits.fold_fuel then
+                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
+                    end if;
+                    result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                    if cardinality(result.message_ids) > limits.fold_messages then
+                        perform agui_internal.refuse_fold(
+                            thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
+                        );
+                    end if;
+                    exit attempt;
+
+                when 'look', 'end run', 'end' then
+                    if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                        result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                        result.state_patches := state_patches;
+                        result.spent := spent;
+                        result := agui_internal.fold_patched(result, limits);
+                        spent := result.spent;
+                        state := null;
+                        state_patches := '{}';
+                        state_costs := false;
+                    end if;
+                    if size + step.brought > limits.fold_bytes then
+                        size := agui_internal.fold_size(result) - step.brought;
+                        if size + step.brought > limits.fold_bytes then
+                            perform agui_internal.refuse_fold(
+                                thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought
+                            );
+                        end if;
+                        spent := spent + size + step.brought;
+                        copied_ids := '{}';
+                    end if;
+                    if spent + step.brought > limits.fold_fuel then
+                        perform agui_internal.refuse_fold(
+                            thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought
+                        );
+                    end if;
+                    if step.action = 'end run' then
+                        size := size + step.brought;
+                        spent := 0;
+                        copied_ids := '{}';
+                    elsif step.action = 'end' then
+                        result.lanes := step.content;
+                        result.through_seq := coalesce(step.seq, result.through_seq);
+                        result.size := size + step.brought;
+                        result.spent := spent + step.brought;
+                    end if;
+                    exit attempt;
+
+                else
+                    null;
+            end case;
+
             -- Load.
 
             if not is_loaded then
-                nodes := agui_internal.fold_load(result);
-                loaded_count := cardinality(nodes);
-                message_count := loaded_count;
+                loaded_count := cardinality(result.bodies);
                 node_count := loaded_count;
+                message_count := loaded_count;
                 first_node := case when loaded_count > 0 then 1 end;
                 last_node := nullif(loaded_count, 0);
                 following := array(select generate_series(2, loaded_count));
-                -- A message that stands at several places gets its number anew.
-                untouched := case when exists (select from unnest(nodes) as shared where shared.is_shared) then 0 else loaded_count end;
                 changes := '{}';
+                keys := array_fill(null::text, array[loaded_count]);
+                roles := result.roles;
+                numbers := result.message_nos;
+                bodies := result.bodies;
+                heads := keys;
+                parents := array[null];
+                contents := array[null];
+                encrypted := array[null];
+                types := array[null];
+                names := array[null];
+                has_text := array[null];
+                grows := array[null];
+                content_since := array[null];
+                metadata_since := array[null];
+                last_patch := array[null];
+                costs := array[null];
+                large := '{}';
+                last_call := array[null];
+                call_before := array[null];
+                orders := null;
+                result_last := array[null];
+                result_era := array[null];
+                era := 1;
+                same_as := null;
+                shared := null;
+                if (select count(distinct number) < count(number) from unnest(numbers) as number) then
+                    same_as := array[null];
+                    shared := array[null];
+                    for part in
+                        select repeated.node, repeated.first_node
+                        from (
+                            select message.position as node, min(message.position) over (partition by message.number) as first_node
+                            from unnest(numbers) with ordinality as message (number, position)
+                            where message.number is not null
+                        ) as repeated
+                        where repeated.node > repeated.first_node
+                    loop
+                        same_as[part.node] := part.first_node;
+                        shared[part.first_node] := true;
+                    end loop;
+                end if;
+                -- A message that stands at several places gets its number anew.
+                untouched := case when shared is null then loaded_count else 0 end;
                 buckets := '{}';
                 indexed := loaded_count;
                 loaded_ids := result.message_ids;
@@ -195,13 +286,13 @@ begin
                 loaded_keys := case
                     when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
                 end;
-                misses := 0;
+                searches := 0;
+                repeated_calls := '{}';
                 listed := 0;
                 has_unlisted := loaded_count > 0;
                 lists_calls := false;
                 loaded_text := null;
-                searches := 0;
-                result_owner := null;
+                text_searches := 0;
                 is_loaded := true;
             end if;
 
@@ -211,20 +302,28 @@ begin
             loop
                 while indexed < node_count loop
                     indexed := indexed + 1;
-                    continue when nodes[indexed].key is null;
-                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, nodes[indexed].key);
+                    id := keys[indexed];
+                    continue when id is null;
+                    node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed);
                     -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
-                    place := following[indexed];
-                    while place <> node loop
-                        place := following[place];
-                    end loop;
-                    if node is null or place = node then
-                        place := agui_internal.fold_bucket(nodes[indexed].key);
-                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(nodes[indexed].key, indexed);
+                    if node is null or orders is not null and orders[indexed] < orders[node] then
+                        place := agui_internal.fold_bucket(id, seed);
+                        buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
+                    elsif parents[indexed] > 0 then
+                        repeated_calls := repeated_calls || jsonb_build_object(id, null);
+                        -- Where a message of another role has the call, too: results and encrypted values are for the first assistant that has it.
+                        id := 'assistant ' || id;
+                        if roles[parents[node]] is distinct from 'assistant'
+                            and roles[parents[indexed]] = 'assistant'
+                            and agui_internal.fold_find(buckets, null, null, id, seed) is null
+                        then
+                            place := agui_internal.fold_bucket(id, seed);
+                            buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
+                        end if;
                     end if;
                 end loop;
 
-                node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key);
+                node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key, seed);
                 exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
 
                 -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
@@ -235,28 +334,39 @@ begin
                         lists_calls := strpos(loaded_text, '\u00') > 0
                             and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
-                    searches := searches + 1;
+                    text_searches := text_searches + 1;
                     exit when not lists_calls
-                        and searches <= 40
+                        and text_searches <= 40
                         and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
                         and step.id ~ '^"[A-Za-z0-9_-]*"$'
-                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id) <= loaded_count) is not true;
+                        and (agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id, seed) <= loaded_count) is not true;
                 end if;
 
-                for made in
-                    select * from agui_internal.fold_calls_in(nodes, listed)
-                loop
-                    node_count := node_count + 1;
-                    nodes[node_count] := made;
-                    nodes[made.parent].has_calls := true;
+                for holder in listed + 1 .. node_count loop
+                    id := coalesce(bodies[holder], heads[holder]);
+                    continue when parents[holder] is not null
+                        or same_as[holder] is not null
+                        or strpos(id, 'toolCalls') = 0 and strpos(id, '\u') = 0;
+                    for part in
+                        select * from agui_internal.fold_calls_of(
+                            coalesce(agui_internal.json_guard(bodies[holder]), agui_internal.fold_fill(heads[holder], large))
+                        )
+                    loop
+                        node_count := node_count + 1;
+                        keys[node_count] := 'call ' || part.id;
+                        parents[node_count] := holder;
+                        bodies[node_count] := part.body;
+                        call_before[node_count] := last_call[holder];
+                        last_call[holder] := node_count;
+                    end loop;
                 end loop;
                 listed := node_count;
                 has_unlisted := false;
                 lists_calls := false;
             end loop;
-            if node is null then
-                misses := misses + 1;
-                if misses > 30 and loaded_keys is null then
+            if node is null or node <= loaded_count then
+                searches := searches + 1;
+                if searches > 30 and loaded_keys is null then
                     loaded_keys := agui_internal.fold_loaded_keys(loaded_ids, result.bodies);
                 end if;
             end if;
@@ -264,9 +374,9 @@ begin
             if node is not null
                 and step.is_call
                 and step.action in ('add result', 'encrypt')
-                and nodes[nodes[node].parent].role is distinct from 'assistant'
+                and roles[parents[node]] is distinct from 'assistant'
             then
-                node := agui_internal.fold_assistant_call(key, nodes, first_node, following);
+                node := agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed);
             end if;
 
             -- Make what is new, or say which node changes.
@@ -274,94 +384,157 @@ begin
             touched := null;
             added := null;
             insert_after := null;
-            detaches := false;
             case
-                when step.action = 'grow' and nodes[node].grows then
+                when step.action = 'grow' and grows[node] then
                     touched := node;
 
                 when step.action = 'add result' then
                     made := agui_internal.fold_new_message(step, step.parent_id, step.owner);
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
+                    keys[node_count] := step.parent_id;
+                    roles[node_count] := made.role;
+                    bodies[node_count] := made.body;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
                     -- Behind the message that has the call and the results that follow it; at the end when none has the call.
                     if node is not null then
-                        parent := nodes[node].parent;
-                        insert_after := case when result_owner = parent then result_last else parent end;
-                        while nodes[following[insert_after]].role = 'tool' loop
+                        parent := parents[node];
+                        insert_after := case when result_era[parent] = era then result_last[parent] else parent end;
+                        while roles[following[insert_after]] = 'tool' loop
                             insert_after := following[insert_after];
                         end loop;
-                        result_owner := case when made.role = 'tool' then parent end;
-                        result_last := added;
+                        result_last[parent] := insert_after;
+                        result_era[parent] := era;
                     end if;
 
                 when step.action = 'start call' and node is null then
                     parent := case
-                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id)
+                        when step.parent_id <> '""' then agui_internal.fold_find(buckets, loaded_ids, loaded_keys, step.parent_id, seed)
                     end;
-                    if parent is null or nodes[parent].role is distinct from 'assistant' then
+                    if parent is null or roles[parent] is distinct from 'assistant' then
                         id := case when parent is null then coalesce(nullif(step.parent_id, '""'), step.id) else step.id end;
                         made := agui_internal.fold_new_message(
-                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) is null then step.owner end
+                            step, id, case when agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed) is null then step.owner end
                         );
                         node_count := node_count + 1;
-                        nodes[node_count] := made;
+                        keys[node_count] := id;
+                        roles[node_count] := made.role;
+                        heads[node_count] := made.head;
                         added := node_count;
                         parent := added;
                     end if;
-                    made := null;
-                    made.key := key;
-                    made.parent := parent;
-                    made.head := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
-                    made.content := '""';
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
-                    nodes[parent].has_calls := true;
+                    keys[node_count] := key;
+                    parents[node_count] := parent;
+                    heads[node_count] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                    contents[node_count] := '""';
+                    names[node_count] := step.name;
+                    call_before[node_count] := last_call[parent];
+                    last_call[parent] := node_count;
                     touched := node_count;
 
                 when step.action in ('start message', 'add message', 'show activity') and node is null then
                     made := agui_internal.fold_new_message(step, step.id, step.owner);
                     node_count := node_count + 1;
-                    nodes[node_count] := made;
+                    keys[node_count] := step.id;
+                    roles[node_count] := made.role;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
-                    if step.action = 'add message' and (strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0) then
-                        -- All calls are listed then, in the order of the conversation.
-                        has_unlisted := true;
-                        lists_calls := true;
+                    if step.action = 'add message' then
+                        bodies[node_count] := made.body;
+                        if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
+                            -- All calls are listed then, in the order of the conversation.
+                            has_unlisted := true;
+                            lists_calls := true;
+                        end if;
+                    else
+                        heads[node_count] := made.head;
+                        contents[node_count] := made.content;
+                        if step.action = 'show activity' then
+                            types[node_count] := step.activity_type;
+                        end if;
                     end if;
 
-                when step.action = 'show activity' and step.replaces and nodes[node].is_shared then
+                when step.action = 'show activity' and step.replaces and shared[node] then
                     detaches := true;
 
-                when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
+                when step.action = 'show activity' and step.replaces and roles[node] is distinct from 'activity' then
                     -- The message gives way, with all that it had.
                     spent := spent + 64 * message_count;
-                    for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
-                        continue when nodes[gone].parent is distinct from node;
-                        id := nodes[gone].key;
-                        nodes[gone].parent := 0;
-                        nodes[gone].key := null;
-                        if agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id) = gone then
-                            place := agui_internal.fold_bucket(id);
-                            buckets[place] := buckets[place] || jsonb_build_object(id, agui_internal.fold_first(nodes, id));
+                    era := era + 1;
+                    place := last_call[node];
+                    while place is not null loop
+                        id := keys[place];
+                        keys[place] := null;
+                        parents[place] := 0;
+                        if id is not null then
+                            parent := agui_internal.fold_bucket(id, seed);
+                            if (buckets[parent] ->> id)::int = place then
+                                buckets[parent] := buckets[parent]
+                                    || jsonb_build_object(id, case when repeated_calls ? id then array_position(keys, id) end);
+                            end if;
+                            if repeated_calls ? id then
+                                id := 'assistant ' || id;
+                                parent := agui_internal.fold_bucket(id, seed);
+                                buckets[parent] := coalesce(buckets[parent], '{}') || jsonb_build_object(id, (
+                                    select min(call.place)
+                                    from unnest(keys) with ordinality as call (key, place)
+                                    where 'assistant ' || call.key = id and roles[parents[call.place::int]] = 'assistant'
+                                ));
+                            end if;
                         end if;
+                        place := call_before[place];
                     end loop;
                     made := agui_internal.fold_new_message(step, step.id, step.owner);
-                    made.key := nodes[node].key;
-                    made.content_since := cardinality(changes);
-                    made.metadata_since := cardinality(changes);
-                    nodes[node] := made;
+                    roles[node] := made.role;
+                    numbers[node] := null;
+                    bodies[node] := null;
+                    heads[node] := made.head;
+                    contents[node] := made.content;
+                    types[node] := step.activity_type;
+                    encrypted[node] := null;
+                    grows[node] := null;
+                    last_call[node] := null;
+                    content_since[node] := cardinality(changes);
+                    metadata_since[node] := cardinality(changes);
                     untouched := least(untouched, node - 1);
-                    result_owner := null;
                     touched := case when step.metadata is not null then node end;
 
-                when node is not null and agui_internal.fold_takes(step, nodes[node]) then
-                    touched := node;
+                when node is null then
+                    null;
 
                 else
-                    null;
+                    -- Whether the step changes a message or tool call that exists. A message is looked into once.
+                    if step.action = 'start call' and names[node] is null
+                        or step.action = 'grow' and parents[node] is not null and names[node] is null
+                    then
+                        names[node] := agui_internal.fold_call_name(coalesce(heads[node], bodies[node]), large);
+                    elsif step.action = 'grow'
+                        and parents[node] is null
+                        and has_text[node] is null
+                        and step.content = '""'
+                        and step.metadata is null
+                    then
+                        has_text[node] := coalesce(
+                            case when heads[node] is null then (agui_internal.json_guard(bodies[node])::json -> 'content')::text else contents[node] end
+                                ^@ '"',
+                            false
+                        );
+                    end if;
+                    touched := case
+                        when case
+                            when roles[node] = 'activity'
+                                then step.action = 'patch activity' or step.action = 'show activity' and (step.replaces or step.metadata is not null)
+                            when step.action = 'start message' then step.metadata is not null
+                            when step.action = 'start call' then names[node] <> '' and (step.metadata is not null or names[node] <> step.name)
+                            when step.action = 'grow' then case
+                                when step.content = '""' and step.metadata is null then parents[node] is null and not has_text[node]
+                                else parents[node] is null or names[node] <> ''
+                            end
+                            else step.action in ('merge', 'encrypt')
+                        end
+                            then node
+                    end;
             end case;
 
             -- Place a new message: at the end, but for the result of a tool call.
@@ -371,54 +544,80 @@ begin
                 if message_count > limits.fold_messages then
                     perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, message_count);
                 end if;
-            end if;
-            if added is not null and insert_after <> last_node then
-                following[added] := following[insert_after];
-                following[insert_after] := added;
-                untouched := least(untouched, insert_after);
-            elsif added is not null then
-                if last_node is null then
-                    first_node := added;
+                if insert_after <> last_node then
+                    if orders is null or orders[following[insert_after]] - orders[insert_after] < 2 then
+                        orders := array[null];
+                        place := first_node;
+                        for position in 1 .. message_count - 1 loop
+                            orders[place] := position * 1099511627776;  -- room for a million between two
+                            place := following[place];
+                        end loop;
+                    end if;
+                    orders[added] := case
+                        when made.role = 'tool' then
+                            orders[insert_after] + least((orders[following[insert_after]] - orders[insert_after]) / 2, 1048576)
+                        else
+                            orders[following[insert_after]] - least((orders[following[insert_after]] - orders[insert_after]) / 2, 1048576)
+                    end;
+                    following[added] := following[insert_after];
+                    following[insert_after] := added;
+                    untouched := least(untouched, insert_after);
                 else
-                    following[last_node] := added;
+                    if last_node is null then
+                        first_node := added;
+                    else
+                        following[last_node] := added;
+                        if orders is not null then
+                            orders[added] := orders[last_node] + 1099511627776;
+                        end if;
+                    end if;
+                    last_node := added;
                 end if;
-                last_node := added;
             end if;
 
             -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
 
             place := touched;
             while place is not null loop
-                opened := nodes[place];
-                if opened.head is null then
+                if heads[place] is null then
                     part := agui_internal.fold_open(
-                        case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
+                        case when parents[place] is null then agui_internal.json_guard(bodies[place]) else bodies[place] end,
+                        parents[place] is not null
                     );
                     if part.metadata is not null then
                         changes := array_append(changes, (place, 'merge', part.metadata, null, null)::agui_internal.fold_change);
                     end if;
-                    opened.number := null;
-                    opened.body := null;
-                    opened.head := part.head;
-                    opened.content := part.content;
-                    opened.activity_type := part.activity_type;
-                    nodes[place] := opened;
+                    numbers[place] := null;
+                    bodies[place] := null;
+                    heads[place] := part.head;
+                    contents[place] := part.content;
+                    types[place] := part.activity_type;
                     untouched := least(untouched, place - 1);
                 end if;
-                if place <> touched and strpos(opened.head, '"\\calls"') = 0 then
-                    nodes[place].head := agui_internal.fold_member(opened.head, 'toolCalls', '"\\calls"');
+                if place <> touched and strpos(heads[place], '"\\calls"') = 0 then
+                    heads[place] := agui_internal.fold_member(heads[place], 'toolCalls', '"\\calls"');
                 end if;
-                place := opened.parent;
+                if octet_length(heads[place]) > 4000 then
+                    part := agui_internal.fold_shrink(heads[place], cardinality(large));
+                    heads[place] := part.head;
+                    large := large || part.parts;
+                end if;
+                place := parents[place];
             end loop;
 
             if touched = node
-                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and nodes[node].content is null)
+                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and contents[node] is null)
             then
-                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                heads[node] := agui_internal.fold_new_head(step, heads[node]);
+                if step.action = 'start call' then
+                    names[node] := step.name;
+                elsif step.action = 'encrypt' then
+                    encrypted[node] := step.content;
+                end if;
             end if;
             if touched is not null and step.metadata is not null then
-                if strpos(nodes[touched].head, '"\\metadata"') = 0 then
-                    nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
+                if strpos(heads[touched], '"\\metadata"') = 0 then
+                    heads[touched] := agui_internal.fold_member(heads[touched], 'metadata', '"\\metadata"');
                 end if;
                 changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
             end if;
@@ -429,29 +628,29 @@ begin
 
                 when step.action = 'grow' then
                     changes := array_append(changes, (touched, 'grow', step.content, null, null)::agui_internal.fold_change);
-                    if nodes[touched].grows is null then
-                        nodes[touched].content := coalesce(nodes[touched].content, '""');
-                        nodes[touched].grows := true;
+                    if grows[touched] is null then
+                        contents[touched] := coalesce(contents[touched], '""');
+                        grows[touched] := true;
                     end if;
 
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
-                        if nodes[node].costs then
+                        if costs[node] then
                             -- What they use counts, even if nothing is left of what they do.
                             spent := spent + (
                                 agui_internal.fold_activity(
-                                    nodes[node].content,
-                                    agui_internal.fold_patches_of(changes, nodes[node].last_patch),
+                                    contents[node],
+                                    agui_internal.fold_patches_of(changes, last_patch[node]),
                                     limits,
                                     limits.fold_fuel - spent
                                 )
                             ).spent;
                         end if;
-                        nodes[node].content := step.content;
-                        nodes[node].activity_type := step.activity_type;
-                        nodes[node].content_since := cardinality(changes);
-                        nodes[node].last_patch := null;
-                        nodes[node].costs := null;
+                        contents[node] := step.content;
+                        types[node] := step.activity_type;
+                        content_since[node] := cardinality(changes);
+                        last_patch[node] := null;
+                        costs[node] := null;
                     end if;
 
                 when step.action = 'patch activity' then
@@ -461,22 +660,23 @@ begin
                         size := size + limits.document_bytes;
                     end if;
                     -- It waits for the end, with the others, unless something else depends on whether it succeeds.
-                    if nodes[node].content is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
+                    if contents[node] is not null and types[node] is not null and shared[node] is null then
                         changes := array_append(
-                            changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
+                            changes, (node, 'patch', step.content, step.activity_type, last_patch[node])::agui_internal.fold_change
                         );
-                        nodes[node].last_patch := cardinality(changes);
-                        nodes[node].costs := nodes[node].costs or step.costs;
+                        last_patch[node] := cardinality(changes);
+                        costs[node] := costs[node] or step.costs;
                     else
-                        part := agui_internal.fold_activity(nodes[node].content, array[step.content], limits, limits.fold_fuel - spent);
+                        part := agui_internal.fold_activity(contents[node], array[step.content], limits, limits.fold_fuel - spent);
                         spent := spent + 4 * part.octets;
-                        detaches := part.last_applied > 0 and nodes[node].is_shared is true;
-                        if not detaches then
+                        detaches := part.last_applied > 0 and shared[node];
+                        if not detaches is true then
+                            detaches := false;
                             spent := spent + part.spent;
                             if part.last_applied > 0 then
-                                nodes[node].content := part.content;
-                                nodes[node].activity_type := step.activity_type;
-                                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                                contents[node] := part.content;
+                                types[node] := step.activity_type;
+                                heads[node] := agui_internal.fold_new_head(step, heads[node]);
                             end if;
                         end if;
                     end if;
@@ -485,15 +685,8 @@ begin
                     null;
             end case;
 
-            -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
-
             exit attempt when not detaches;
             spent := spent + 64 * message_count;
-            result.spent := spent;
-            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
-            spent := result.spent;
-            result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
-            is_loaded := false;
         end loop attempt;
     end loop;
 

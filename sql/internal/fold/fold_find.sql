@@ -1,19 +1,19 @@
 -- Not strict, and without a query in it, so that it is inlined where it is called.
-create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text)
+create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text, seed bigint)
 returns int
 language sql
 immutable
 parallel safe
 return coalesce(
-    (buckets[agui_internal.fold_bucket(key)] ->> key)::int,
+    (buckets[agui_internal.fold_bucket(key, seed)] ->> key)::int,
     case
         when loaded_keys is not null then (loaded_keys ->> key)::int
         when key ^@ '"' then array_position(loaded_ids, agui_internal.json_string_text(key))
     end
 );
 
-comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text) is
-    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids and loaded_keys '
+comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) is
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids, loaded_keys and seed '
     'are; null when there is none.';
 
-revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text) from public;
+revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) from public;

@@ -23,7 +23,7 @@ begin
             end if;
 
         when 'encrypt' then
-            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
+            head := agui_internal.fold_member(head, 'encryptedValue', '"\\encrypted"');
 
         when 'show activity' then
             if step.replaces then

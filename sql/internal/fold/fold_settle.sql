@@ -3,12 +3,27 @@
 -- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
-    nodes agui_internal.fold_node[],
     first_node int,
     following int[],
     untouched int,
+    loaded_count int,
+    node_count int,
     changes agui_internal.fold_change[],
-    limits agui_internal.fold_limits
+    limits agui_internal.fold_limits,
+    keys text[],
+    roles text[],
+    parents int[],
+    numbers int[],
+    same_as int[],
+    shared boolean[],
+    bodies text[],
+    heads text[],
+    contents text[],
+    encrypted text[],
+    types text[],
+    content_since int[],
+    metadata_since int[],
+    large text[]
 )
 returns agui_internal.fold
 language plpgsql
@@ -20,8 +35,6 @@ as $function$
 declare
     result       agui_internal.fold := before;
     loaded_ids   constant text[] := before.message_ids;
-    loaded_count constant int := cardinality(before.message_ids);
-    node         agui_internal.fold_node;
     part         record;
     patched      record;
     metadata     text[];
@@ -36,10 +49,10 @@ declare
     added_bodies text[] := '{}';
 begin
     -- Changes of what was replaced later do not count.
-    if exists (select from unnest(nodes) as replaced where replaced.content_since > 0) then
+    if exists (select from unnest(content_since) as since where since > 0) then
         for place in 1 .. cardinality(changes) loop
-            node := nodes[changes[place].node];
-            if place <= (case when changes[place].kind = 'merge' then node.metadata_since else node.content_since end) then
+            version := changes[place].node;
+            if place <= (case when changes[place].kind = 'merge' then metadata_since[version] else content_since[version] end) then
                 changes[place].kind := null;
             end if;
         end loop;
@@ -52,8 +65,8 @@ begin
         where change.kind = 'grow'
         group by change.node
     loop
-        nodes[part.node].content := case
-            when nodes[part.node].content ^@ '"' then left(nodes[part.node].content, -1) || substr(part.grown, 2)
+        contents[part.node] := case
+            when contents[part.node] ^@ '"' then left(contents[part.node], -1) || substr(part.grown, 2)
             else part.grown
         end;
     end loop;
@@ -103,25 +116,29 @@ begin
         where change.kind = 'patch'
         group by change.node
     loop
-        patched := agui_internal.fold_activity(nodes[part.node].content, part.patches, limits, limits.fold_fuel - result.spent);
+        patched := agui_internal.fold_activity(contents[part.node], part.patches, limits, limits.fold_fuel - result.spent);
         result.spent := result.spent + patched.spent;
         if result.spent > limits.fold_fuel then
             return result;
         end if;
-        nodes[part.node].content := patched.content;
-        if part.types[patched.last_applied] <> nodes[part.node].activity_type then
-            nodes[part.node].head := agui_internal.fold_member(nodes[part.node].head, 'activityType', part.types[patched.last_applied]);
+        contents[part.node] := patched.content;
+        if part.types[patched.last_applied] <> types[part.node] then
+            heads[part.node] := agui_internal.fold_member(heads[part.node], 'activityType', part.types[patched.last_applied]);
         end if;
     end loop;
 
     -- Tool calls, in the order in which their message got them, of the messages that were changed.
-    for place in loaded_count + 1 .. coalesce(cardinality(nodes), 0) loop
-        node := nodes[place];
-        continue when node.parent is null or node.parent = 0 or nodes[node.parent].head is null;
-        call_parents := array_append(call_parents, node.parent);
+    for place in loaded_count + 1 .. node_count loop
+        continue when parents[place] is null or parents[place] = 0 or heads[parents[place]] is null;
+        call_parents := array_append(call_parents, parents[place]);
         call_texts := array_append(
             call_texts,
-            coalesce(node.body, agui_internal.fold_close(node.head, node.content, metadata[place], null))
+            coalesce(
+                bodies[place],
+                agui_internal.fold_close(
+                    agui_internal.fold_fill(heads[place], large), contents[place], metadata[place], null, encrypted[place]
+                )
+            )
         );
     end loop;
     for part in
@@ -135,24 +152,20 @@ begin
     -- Messages.
     place := case when untouched > 0 then following[untouched] else first_node end;
     while place is not null loop
-        version := coalesce(nodes[place].same_as, place);
-        node := nodes[version];
-        added_nos := array_append(added_nos, case when node.number > 0 then node.number when node.is_shared then -version end);
+        version := coalesce(same_as[place], place);
+        added_nos := array_append(added_nos, case when numbers[version] > 0 then numbers[version] when shared[version] then -version end);
         added_ids := array_append(
             added_ids,
-            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(node.key) end
+            case when place <= loaded_count then loaded_ids[place] else agui_internal.json_string_text(keys[version]) end
         );
-        added_roles := array_append(added_roles, node.role);
+        added_roles := array_append(added_roles, roles[version]);
         added_bodies := array_append(
             added_bodies,
             case
-                when node.head is null then node.body
+                when heads[version] is null then bodies[version]
                 else agui_internal.json_unguard(
                     agui_internal.fold_close(
-                        node.head,
-                        node.content,
-                        metadata[version],
-                        calls[version]
+                        agui_internal.fold_fill(heads[version], large), contents[version], metadata[version], calls[version], encrypted[version]
                     )
                 )
             end
@@ -169,11 +182,13 @@ end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
+    agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
+    text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) is
     'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
     'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
+    agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
+    text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) from public;

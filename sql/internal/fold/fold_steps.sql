@@ -343,6 +343,8 @@ begin
         if begins_run then
             return next agui_internal.fold_look('end run', brought);
             begins_run := false;
+            brought := 0;
+            next_look := look_every;
         end if;
 
         -- What the event brings.
@@ -424,6 +426,9 @@ begin
     if segment < cardinality(run_nos) then
         return next agui_internal.fold_look('end run', brought);
         grown_type := null;
+        brought := 0;
+        next_look := look_every;
+        long := least(4000, next_look);
     end if;
     end loop segments;
 
