@@ -182,6 +182,7 @@ drop function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded
 drop function agui_internal.json_string_text(token text);
 drop function agui_internal.json_string_text_escapes(token text);
 drop function agui_internal.fold_fill(head text, large text[]);
+drop function agui_internal.fold_few_messages(in before agui_internal.fold, in messages json, out is_done boolean, out message_nos int[], out message_ids text[], out roles text[], out bodies text[]);
 drop function agui_internal.fold_events(start agui_internal.fold, thread_key uuid, run_nos int[], after_seqs bigint[], through_seqs bigint[], given json, takes_input boolean[]);
 drop type agui_internal.fold;
 drop function agui_internal.fold_close_lane(lanes jsonb, owner text);

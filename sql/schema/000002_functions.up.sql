@@ -7344,6 +7344,129 @@ comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], b
 
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
 
+-- sql/internal/fold/fold_few_messages.sql
+-- A list that names few of many messages, as most of those stay, is not worth a look at each of them.
+create or replace function agui_internal.fold_few_messages(
+    in before agui_internal.fold,
+    in messages json,
+    out is_done boolean,
+    out message_nos int[],
+    out message_ids text[],
+    out roles text[],
+    out bodies text[]
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    kept_roles   text[];
+    named_ids    text[];
+    named_roles  text[];
+    named_bodies text[];
+    places       int[];
+    gone         int[];
+    place        int;
+begin
+    is_done := false;
+    select
+        coalesce(array_agg(agui_internal.json_string_text(agui_internal.json_string_token(named.id)) order by named.position), '{}'),
+        coalesce(array_agg(agui_internal.json_string_text(named.role) order by named.position), '{}'),
+        coalesce(array_agg(agui_internal.json_unguard(named.body) order by named.position), '{}')
+    into named_ids, named_roles, named_bodies
+    from (
+        select
+            listed.body,
+            listed.position,
+            case when json_typeof(listed.body::json -> 'id') = 'string' then (listed.body::json -> 'id')::text end as id,
+            (listed.body::json -> 'role')::text as role
+        from unnest(agui_internal.fold_message_list(messages)) with ordinality as listed (body, position)
+    ) as named;
+    kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
+
+    -- Where each of those stands that the list names; not here where it is not plain which one that is.
+    if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
+        return;
+    end if;
+    if (select count(distinct named.id) < count(named.id) from unnest(named_ids) as named (id)) then
+        return;
+    end if;
+    if cardinality(named_ids) <= 10 then
+        places := array(
+            select present.position
+            from unnest(named_ids) as named (id), unnest(array_positions(before.message_ids, named.id)) as present (position)
+            order by present.position
+        );
+    else
+        places := array(
+            select present.position
+            from unnest(before.message_ids) with ordinality as present (id, position)
+            where present.id = any (named_ids)
+            order by present.position
+        );
+    end if;
+    if (
+        select count(distinct present.id) < count(*) or bool_or(present.number < 0)
+        from (select before.message_ids[found.position] as id, before.message_nos[found.position] as number from unnest(places) as found (position)) as present
+    ) then
+        return;
+    end if;
+
+    if not before.roles <@ kept_roles then
+        gone := array(
+            select present.position
+            from unnest(before.roles) with ordinality as present (role, position)
+            where present.role <> all (kept_roles) is not false and present.position <> all (places)
+            order by present.position desc
+        );
+        if cardinality(gone) > 20 then
+            return;
+        end if;
+    end if;
+
+    is_done := true;
+    if named_ids = '{}' and coalesce(gone, '{}') = '{}' then
+        return;
+    end if;
+    message_nos := before.message_nos;
+    message_ids := before.message_ids;
+    roles := before.roles;
+    bodies := before.bodies;
+    for named in 1 .. cardinality(named_ids) loop
+        place := (select found.position from unnest(places) as found (position) where before.message_ids[found.position] = named_ids[named]);
+        if place is null then
+            message_nos := array_append(message_nos, null);
+            message_ids := array_append(message_ids, named_ids[named]);
+            roles := array_append(roles, named_roles[named]);
+            bodies := array_append(bodies, named_bodies[named]);
+        elsif bodies[place] <> named_bodies[named]
+            and agui_internal.json_to_jsonb(bodies[place])::text <> agui_internal.json_to_jsonb(named_bodies[named])::text
+        then
+            message_nos[place] := null;
+            roles[place] := named_roles[named];
+            bodies[place] := named_bodies[named];
+        end if;
+    end loop;
+    if gone is not null then
+        foreach place in array gone loop
+            message_nos := message_nos[: place - 1] || message_nos[place + 1 :];
+            message_ids := message_ids[: place - 1] || message_ids[place + 1 :];
+            roles := roles[: place - 1] || roles[place + 1 :];
+            bodies := bodies[: place - 1] || bodies[place + 1 :];
+        end loop;
+    end if;
+end
+$function$;
+
+comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
+    'What agui_internal.fold_snapshot_messages makes of the messages of a fold and a list (guarded JSON) that speaks for no activities; nulls where all '
+    'stays as it is. Not done where many of '
+    'those that are not in the list go, or an id is not that of one message.';
+
+revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;
+
 -- sql/internal/fold/fold_fill.sql
 create or replace function agui_internal.fold_fill(head text, large text[])
 returns text
@@ -8429,6 +8552,7 @@ declare
     authority   constant json := metadata -> '@ag-ui/client';
     spoken_for  constant json := case when json_typeof(authority) = 'object' then authority -> 'authoritativeActivityTypes' end;
     owned_types text[];
+    changed     record;
 begin
     -- Types that make no sense: it speaks for none.
     if authority is not null and (json_typeof(authority) <> 'object' or spoken_for is not null) then
@@ -8437,6 +8561,19 @@ begin
             if not exists (select from json_array_elements(spoken_for) as type where json_typeof(type.value) <> 'string') then
                 owned_types := array(select agui_internal.json_string_token(type.value::text) from json_array_elements(spoken_for) as type);
             end if;
+        end if;
+    end if;
+
+    if json_array_length(messages) * 10 < cardinality(before.message_ids) and spoken_for is null and owned_types is null then
+        select * into changed from agui_internal.fold_few_messages(before, messages);
+        if changed.is_done and changed.bodies is null then
+            return before;
+        elsif changed.is_done then
+            result.message_nos := changed.message_nos;
+            result.message_ids := changed.message_ids;
+            result.roles := changed.roles;
+            result.bodies := changed.bodies;
+            return result;
         end if;
     end if;
 
@@ -15797,7 +15934,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''6f23932f6f54fc86f8dc950297d68441fcc02b380a26b0b329d6088eaa37f396'', ''{
+as 'select 2, ''d71d632e79c436be6b874cee4557e414fbcb9139749202ee170043d61ba22d0d'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15831,16 +15968,16 @@ routine agui_internal.find_run, routine agui_internal.fold_activity, routine agu
 routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_call_name,
 routine agui_internal.fold_calls, routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk,
 routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_fill,
-routine agui_internal.fold_find, routine agui_internal.fold_given, routine agui_internal.fold_growth,
-routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_copies,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
-routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_shrink, routine agui_internal.fold_size,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_few_messages,
+routine agui_internal.fold_fill, routine agui_internal.fold_find, routine agui_internal.fold_given,
+routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look,
+routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
+routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
+routine agui_internal.fold_patches_of, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_shrink,
+routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
 routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
 routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,

@@ -18,6 +18,7 @@ declare
     authority   constant json := metadata -> '@ag-ui/client';
     spoken_for  constant json := case when json_typeof(authority) = 'object' then authority -> 'authoritativeActivityTypes' end;
     owned_types text[];
+    changed     record;
 begin
     -- Types that make no sense: it speaks for none.
     if authority is not null and (json_typeof(authority) <> 'object' or spoken_for is not null) then
@@ -26,6 +27,19 @@ begin
             if not exists (select from json_array_elements(spoken_for) as type where json_typeof(type.value) <> 'string') then
                 owned_types := array(select agui_internal.json_string_token(type.value::text) from json_array_elements(spoken_for) as type);
             end if;
+        end if;
+    end if;
+
+    if json_array_length(messages) * 10 < cardinality(before.message_ids) and spoken_for is null and owned_types is null then
+        select * into changed from agui_internal.fold_few_messages(before, messages);
+        if changed.is_done and changed.bodies is null then
+            return before;
+        elsif changed.is_done then
+            result.message_nos := changed.message_nos;
+            result.message_ids := changed.message_ids;
+            result.roles := changed.roles;
+            result.bodies := changed.bodies;
+            return result;
         end if;
     end if;
 

@@ -1,0 +1,121 @@
+-- A list that names few of many messages, as most of those stay, is not worth a look at each of them.
+create or replace function agui_internal.fold_few_messages(
+    in before agui_internal.fold,
+    in messages json,
+    out is_done boolean,
+    out message_nos int[],
+    out message_ids text[],
+    out roles text[],
+    out bodies text[]
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    kept_roles   text[];
+    named_ids    text[];
+    named_roles  text[];
+    named_bodies text[];
+    places       int[];
+    gone         int[];
+    place        int;
+begin
+    is_done := false;
+    select
+        coalesce(array_agg(agui_internal.json_string_text(agui_internal.json_string_token(named.id)) order by named.position), '{}'),
+        coalesce(array_agg(agui_internal.json_string_text(named.role) order by named.position), '{}'),
+        coalesce(array_agg(agui_internal.json_unguard(named.body) order by named.position), '{}')
+    into named_ids, named_roles, named_bodies
+    from (
+        select
+            listed.body,
+            listed.position,
+            case when json_typeof(listed.body::json -> 'id') = 'string' then (listed.body::json -> 'id')::text end as id,
+            (listed.body::json -> 'role')::text as role
+        from unnest(agui_internal.fold_message_list(messages)) with ordinality as listed (body, position)
+    ) as named;
+    kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
+
+    -- Where each of those stands that the list names; not here where it is not plain which one that is.
+    if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
+        return;
+    end if;
+    if (select count(distinct named.id) < count(named.id) from unnest(named_ids) as named (id)) then
+        return;
+    end if;
+    if cardinality(named_ids) <= 10 then
+        places := array(
+            select present.position
+            from unnest(named_ids) as named (id), unnest(array_positions(before.message_ids, named.id)) as present (position)
+            order by present.position
+        );
+    else
+        places := array(
+            select present.position
+            from unnest(before.message_ids) with ordinality as present (id, position)
+            where present.id = any (named_ids)
+            order by present.position
+        );
+    end if;
+    if (
+        select count(distinct present.id) < count(*) or bool_or(present.number < 0)
+        from (select before.message_ids[found.position] as id, before.message_nos[found.position] as number from unnest(places) as found (position)) as present
+    ) then
+        return;
+    end if;
+
+    if not before.roles <@ kept_roles then
+        gone := array(
+            select present.position
+            from unnest(before.roles) with ordinality as present (role, position)
+            where present.role <> all (kept_roles) is not false and present.position <> all (places)
+            order by present.position desc
+        );
+        if cardinality(gone) > 20 then
+            return;
+        end if;
+    end if;
+
+    is_done := true;
+    if named_ids = '{}' and coalesce(gone, '{}') = '{}' then
+        return;
+    end if;
+    message_nos := before.message_nos;
+    message_ids := before.message_ids;
+    roles := before.roles;
+    bodies := before.bodies;
+    for named in 1 .. cardinality(named_ids) loop
+        place := (select found.position from unnest(places) as found (position) where before.message_ids[found.position] = named_ids[named]);
+        if place is null then
+            message_nos := array_append(message_nos, null);
+            message_ids := array_append(message_ids, named_ids[named]);
+            roles := array_append(roles, named_roles[named]);
+            bodies := array_append(bodies, named_bodies[named]);
+        elsif bodies[place] <> named_bodies[named]
+            and agui_internal.json_to_jsonb(bodies[place])::text <> agui_internal.json_to_jsonb(named_bodies[named])::text
+        then
+            message_nos[place] := null;
+            roles[place] := named_roles[named];
+            bodies[place] := named_bodies[named];
+        end if;
+    end loop;
+    if gone is not null then
+        foreach place in array gone loop
+            message_nos := message_nos[: place - 1] || message_nos[place + 1 :];
+            message_ids := message_ids[: place - 1] || message_ids[place + 1 :];
+            roles := roles[: place - 1] || roles[place + 1 :];
+            bodies := bodies[: place - 1] || bodies[place + 1 :];
+        end loop;
+    end if;
+end
+$function$;
+
+comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
+    'What agui_internal.fold_snapshot_messages makes of the messages of a fold and a list (guarded JSON) that speaks for no activities; nulls where all '
+    'stays as it is. Not done where many of '
+    'those that are not in the list go, or an id is not that of one message.';
+
+revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;
