@@ -7225,16 +7225,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold;
 begin
-    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
-    result.lanes := null;
-    result := agui_internal.fold_given(result, (
+    result := agui_internal.fold_given(start, (
         select '{"type":"RUN_STARTED","input":' || given.input || '}'
         from agui.run_input as given
         where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
     ));
-    result.lanes := start.lanes;
     result.through_seq := start.through_seq;
     return result;
 end
@@ -15324,7 +15321,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''f16313845201a02f871b05730d5de3b102135bbb8e98200d1ea361c081909714'', ''{
+as 'select 2, ''084bbd201aee8db02cb9591f7f5c3b5690262d26c13608a29d1dfe219fa0923f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
