@@ -3347,9 +3347,10 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
     'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
     'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
-    'step), and the event that ended the run, none for one in progress; behind a run that ended with '
-    'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
-    'lineage''s events, as agui.compact_events has them. '
+    'step), and the event that ended the run, none for one in progress. An earlier run comes first where '
+    'interrupts still wait that this run does not end with itself, and, with messages and state in it, for a '
+    'run in progress that goes on from another or has subagents. Shape stream: the lineage''s events, as '
+    'agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
     'same key, UI013 there is no such shape, '
     'UI022 a run in quarantine.';
@@ -8089,19 +8090,12 @@ begin
             place.*,
             first.message_no as first_no,
             named.role,
-            case when compared.says_the_same then first.body else named.body end as body,
-            compared.says_the_same
+            named.body,
+            first.body = named.body as is_same
         from place
         join present as first on first.position = place.first_position
         join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
         join named on named.position = last.position
-        cross join lateral (
-            select case
-                when first.body = named.body then true
-                else agui_internal.json_to_jsonb(first.body)::text = agui_internal.json_to_jsonb(named.body)::text
-            end as says_the_same
-            offset 0  -- so that they are compared once, not wherever the answer is used
-        ) as compared
     ),
     version as (
         select
@@ -8112,7 +8106,7 @@ begin
             case when renewed.key is null then present.role else renewed.role end as role,
             case
                 when renewed.key is null then present.message_no
-                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.is_same and renewed.first_no > 0 then renewed.first_no
                 when renewed.places > 1
                     then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no
@@ -12174,6 +12168,80 @@ comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) 
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;
 
+-- sql/internal/streams/claimed_messages.sql
+-- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
+-- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
+returns text
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return (
+        with tagged as materialized (
+            select place.id, place.role, agui_internal.json_string_text(place.owner) as owner, place.owner as owner_token, place.position
+            from (
+                select
+                    message.id,
+                    message.role,
+                    message.position,
+                    (agui_internal.json_guarded(message.body::json) -> 'subagentRunId')::text as owner
+                from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as message (id, role, body, position)
+                where message.id is not null and strpos(message.body, 'subagentRunId') > 0
+            ) as place
+            where place.owner ^@ '"'
+        ),
+        event as (
+            select element.*
+            from (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where exists (select from tagged)
+                    and stored.thread_key = run.thread_key
+                    and stored.run_no = run.run_no
+                    and stored.first_seq between run.first_seq and coalesce(until, 9223372036854775807)
+                    and strpos(stored.events::text, 'subagentRunId') > 0
+                offset 0
+            ) as batch
+            cross join lateral rows from (
+                json_to_recordset(batch.events) as ("messageId" json, "subagentRunId" json, messages json)
+            ) with ordinality as element (message_id, owner, messages, position)
+            where batch.first_seq + element.position - 1 <= coalesce(until, 9223372036854775807)
+        ),
+        claim as (
+            select agui_internal.json_string_text(event.message_id::text) as id, agui_internal.json_string_text(event.owner::text) as owner
+            from event
+            union
+            select
+                agui_internal.json_string_text((listed.message -> 'id')::text),
+                agui_internal.json_string_text((listed.message -> 'subagentRunId')::text)
+            from event
+            cross join lateral json_array_elements(case when json_typeof(event.messages) = 'array' then event.messages end) as listed (message)
+            where json_typeof(listed.message) = 'object'
+        )
+        select string_agg(
+            agui_internal.json_unguard('{"id":' || to_json(tagged.id) || case tagged.role
+                when 'activity' then ',"role":"activity","activityType":"","content":{}'
+                when 'reasoning' then ',"role":"reasoning","content":""'
+                else ',"role":"assistant"'
+            end || ',"subagentRunId":' || tagged.owner_token || '}'),
+            ',' order by tagged.position
+        )
+        from tagged
+        join claim on claim.id = tagged.id and claim.owner = tagged.owner
+    );
+end
+$function$;
+
+comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
+    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
+    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
+    'a RUN_STARTED.';
+
+revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;
+
 -- sql/internal/streams/compact_chunks.sql
 -- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
 create or replace function agui_internal.compact_chunks(
@@ -13157,115 +13225,77 @@ comment on function agui_internal.needs_repair(json) is
 
 revoke execute on function agui_internal.needs_repair(json) from public;
 
--- sql/internal/types/reopening.sql
-create type agui_internal.reopening as (
-    lost          text,
-    known         text,
-    changes_owner boolean
-);
-
-comment on type agui_internal.reopening is
-    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
-    'reader who has its messages: lost those of messages and tool calls that are not there any '
-    'more, which go before a list of the messages, known the others, which go behind it. '
-    'changes_owner: something is open of a subagent that its message does not name, so that a list '
-    'of the messages makes it the main agent''s, and a client refuses what comes of it.';
-
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
-returns agui_internal.reopening
+returns text
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    opened agui_internal.reopening;
 begin
-    with part as materialized (
-        select
-            part.*,
-            agui_internal.json_string_text(to_json(part.name)::text) as id,
-            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
-            part.opens = 'TOOL_CALL_START' as is_call,
-            nullif((part.event -> 'subagentRunId')::text, 'null') as subagent
-        from agui_internal.open_parts(run, until) as part
-    ),
-    lane as (
-        select
-            agui_internal.json_string_text((lane.value -> 'id')::text) as id,
-            lane.value ->> 'kind' = 'tool' as is_call,
-            nullif((lane.value -> 'lane')::text, 'null') as subagent
-        from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
-    ),
-    -- Where messages and calls that are open stand.
-    call as (
-        select distinct on (id)
-            agui_internal.json_string_text(call.call_id) as id,
-            call.name,
-            call.message_position as position
-        from agui_internal.fold_calls(fold) as call
-        where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
-        order by id, call.message_position, call.position
-    ),
-    place as (
-        select
-            open.subagent,
-            agui_internal.json_guarded(fold.bodies[
-                case when open.is_call then call.position else array_position(fold.message_ids, open.id) end
-            ]::json) as message
-        from (
-            select part.id, part.is_call, part.subagent from part where part.is_content
-            union all
-            select lane.id, lane.is_call, lane.subagent from lane
-        ) as open
-        left join call on open.is_call and call.id = open.id
-        where open.subagent is not null
-    ),
-    opening as (
-        select
-            part.opened_at,
-            case
-                when part.is_call then call.id is not null
-                when part.is_content then part.id = any (fold.message_ids)
-                else true
-            end as is_known,
-            -- The start of a message or call that is there changes nothing, as long as it says
-            -- nothing of its metadata and calls it what it is called.
-            agui_internal.json_unguard(case
-                when part.is_content then '{' || concat_ws(
-                    ',',
-                    '"type":"' || part.opens || '"',
-                    '"' || part.named_by || '":' || to_json(part.name),
-                    case
-                        when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
-                        else '"role":' || (part.event -> 'role')::text
-                    end,
-                    '"subagentRunId":' || part.subagent
-                ) || '}'
-                else part.event::text
-            end) as event
-        from part
-        left join call on part.is_call and call.id = part.id
-    )
-    select
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where not opening.is_known),
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known),
-        exists (
-            select from place
-            where json_typeof(place.message) = 'object'
-                and agui_internal.json_string_text(place.subagent)
-                    is distinct from agui_internal.json_string_text((place.message -> 'subagentRunId')::text)
+    return (
+        with part as materialized (
+            select
+                part.*,
+                agui_internal.json_string_text(to_json(part.name)::text) as id,
+                part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
+                part.opens = 'TOOL_CALL_START' as is_call
+            from agui_internal.open_parts(run, until) as part
+        ),
+        lane as (
+            select
+                agui_internal.json_string_text((lane.value -> 'id')::text) as id,
+                lane.value ->> 'kind' = 'tool' as is_call
+            from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
+        ),
+        call as (
+            select distinct on (id) agui_internal.json_string_text(call.call_id) as id, call.name
+            from agui_internal.fold_calls(fold) as call
+            where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
+            order by id, call.message_position, call.position
+        ),
+        opening as (
+            select
+                part.opened_at,
+                case
+                    when part.is_call then call.id is not null
+                    when part.is_content then array_position(fold.message_ids, part.id) is not null
+                    else true
+                end as is_known,
+                -- The start of a message or call that is there changes nothing, as long as it says
+                -- nothing of its metadata and calls it what it is called.
+                agui_internal.json_unguard(case
+                    when part.is_content then '{' || concat_ws(
+                        ',',
+                        '"type":"' || part.opens || '"',
+                        '"' || part.named_by || '":' || to_json(part.name),
+                        case
+                            when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
+                            else '"role":' || (part.event -> 'role')::text
+                        end,
+                        '"subagentRunId":' || nullif((part.event -> 'subagentRunId')::text, 'null')
+                    ) || '}'
+                    else part.event::text
+                end) as event
+            from part
+            left join call on part.is_call and call.id = part.id
         )
-    into opened
-    from opening;
-    opened.known := nullif(concat_ws(',', opened.known, agui_internal.compact_lanes(fold)), '');
-    return opened;
+        select concat_ws(',', string_agg(opening.event, ',' order by opening.opened_at), agui_internal.compact_lanes(fold))
+        from opening
+        having bool_and(opening.is_known) is not false  -- null: no part is open
+            and not exists (
+                select from lane
+                where lane.is_call and not exists (select from call where call.id = lane.id)
+            )
+    );
 end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events that open again what a run has open at a seq, given what its lineage means there.';
+    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
+    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
+    'tool call is open that is not there any more, for its start would make it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
 
@@ -13758,6 +13788,9 @@ comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
 -- sql/internal/streams/replay_snapshot.sql
+-- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
+-- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
+-- run, where it is more than what the main agent alone said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -13766,20 +13799,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    fold        agui_internal.fold := agui_internal.fold_at(run, until);
-    parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
-    opened      agui_internal.reopening;  -- what it has open, while it is in progress
-    thread      constant text := '"threadId":' || to_json(thread_id);
-    interrupted text;
-    cleared     text;
-    events      text := '';
+    fold     agui_internal.fold := agui_internal.fold_at(run, until);
+    thread   constant text := '"threadId":' || to_json(thread_id);
+    has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
+    parent   text;   -- the id of the parent run
+    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
+    opened   text;   -- what it has open
+    claimed  text;   -- whose its messages are
+    history  text;
+    is_apart boolean := false;
+    earlier  text;   -- the names of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    events   text;
 begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
-    if run.last_seq <= coalesce(until, run.last_seq) then
+    if has_ended then
         -- From the end of the log on: it is in the last batch, unless the agent went on.
         select ended.payload into ending
         from agui.batch as batch
@@ -13795,42 +13832,56 @@ begin
             and batch.first_seq between run.first_seq and run.last_seq
         order by batch.first_seq desc
         limit 1;
-        opened.known := agui_internal.compact_lanes(fold);
+        opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
-        if opened.changes_owner then
+        if opened is null then
             return null;
         end if;
+        claimed := agui_internal.claimed_messages(run, until, fold);
+        is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
-    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
-        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
-        events := '{"type":"RUN_STARTED",' || interrupted || '},'
-            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+        outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+    end if;
+    if is_apart or outcome is not null then
+        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
     end if;
 
-    -- A client that has messages takes one with an id of the list for all that have it. Where ids
-    -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
-    if exists (select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1) then
-        cleared := '{"type":"MESSAGES_SNAPSHOT","messages":['
-            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
-            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}';
-    end if;
-    events := events || concat_ws(
+    history := concat_ws(
         ',',
-        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
-        opened.lost,
-        cleared,
+        -- A client that has messages takes one with an id of the list for all that have it. Where ids
+        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        case when exists (
+            select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
+        ) then
+            '{"type":"MESSAGES_SNAPSHOT","messages":['
+            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
+            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}'
+        end,
         '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
-        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
-        opened.known,
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
+    );
+    events := concat_ws(
+        ',',
+        '{"type":"RUN_STARTED",' || earlier || '}',
+        case when is_apart then history end,
+        '{"type":"RUN_FINISHED",' || earlier || coalesce(outcome, '') || '}',
+        '{' || concat_ws(
+            ',',
+            '"type":"RUN_STARTED"',
+            thread,
+            '"runId":' || to_json(run.run_id),
+            '"parentRunId":' || to_json(parent),
+            '"input":{' || thread || ',"runId":' || to_json(run.run_id) || ',"messages":[' || claimed || '],"tools":[],"context":[]}'
+        ) || '}',
+        case when not is_apart then history end,
+        nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at
-    -- both places; or that a message is gone of which more may come.
-    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
         return null;
@@ -15321,7 +15372,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''084bbd201aee8db02cb9591f7f5c3b5690262d26c13608a29d1dfe219fa0923f'', ''{
+as 'select 2, ''7da188ce01983d7120aea1ec853085bcc5f8fec800a236c505a4f70fe09f7eef'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15342,37 +15393,37 @@ routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine
 routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_with,
 routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
 routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
-routine agui_internal.choose_to_compact, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
-routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
-routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_runs,
-routine agui_internal.compact_snapshots, routine agui_internal.compact_step, routine agui_internal.count_plain_events,
-routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
-routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
-routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
-routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
-routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
-routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
-routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events,
-routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
-routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
-routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
-routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
-routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.choose_to_compact, routine agui_internal.claimed_messages, routine agui_internal.close_run,
+routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
+routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
+routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread,
+routine agui_internal.erase_thread, routine agui_internal.event_references, routine agui_internal.event_time,
+routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
+routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fold_activity,
+routine agui_internal.fold_assistant_call, routine agui_internal.fold_at, routine agui_internal.fold_base,
+routine agui_internal.fold_bucket, routine agui_internal.fold_calls, routine agui_internal.fold_calls_in,
+routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close,
+routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
+routine agui_internal.fold_find, routine agui_internal.fold_first, routine agui_internal.fold_given,
+routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys,
+routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
+routine agui_internal.fold_patch_now, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
+routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
+routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
+routine agui_internal.fold_takes, routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease,
+routine agui_internal.held_messages, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -15428,8 +15479,8 @@ type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_c
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
-type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
-view agui.lag, view agui.quarantine, view agui.setting, view agui.stats
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();
