@@ -250,14 +250,14 @@ select
     added.message_no,
     coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
     coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::json
+    case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::json
 from (
     select
         unnest($2::int[]) as message_no,
         unnest($3::text[]) as message_id,
         unnest($4::text[]) as role,
         unnest($5::text[]) as body,
-        unnest($6::boolean[]) as patched
+        unnest($6::boolean[]) as print
 ) as added
 `
 
@@ -267,11 +267,11 @@ type InsertMessagesParams struct {
 	MessageIds []string
 	Roles      []string
 	Bodies     []string
-	Patched    []bool
+	Print      []bool
 }
 
-// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
-// the reducer in SQL writes it.
+// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. With print, a patched content is
+// to be printed as the reducer in SQL does.
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
 	_, err := q.db.Exec(ctx, InsertMessages,
 		arg.ThreadKey,
@@ -279,7 +279,7 @@ func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) 
 		arg.MessageIds,
 		arg.Roles,
 		arg.Bodies,
-		arg.Patched,
+		arg.Print,
 	)
 	return err
 }
@@ -302,15 +302,15 @@ select
 `
 
 type InsertSnapshotParams struct {
-	ThreadKey    pgtype.UUID
-	RunNo        int32
-	ThroughSeq   int64
-	Lows         []int32
-	Highs        []int32
-	StatePatched bool
-	State        string
-	Interrupts   rawjson.Text
-	Lanes        rawjson.Text
+	ThreadKey  pgtype.UUID
+	RunNo      int32
+	ThroughSeq int64
+	Lows       []int32
+	Highs      []int32
+	PrintState bool
+	State      string
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
 }
 
 func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
@@ -320,7 +320,7 @@ func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) 
 		arg.ThroughSeq,
 		arg.Lows,
 		arg.Highs,
-		arg.StatePatched,
+		arg.PrintState,
 		arg.State,
 		arg.Interrupts,
 		arg.Lanes,

@@ -134,22 +134,22 @@ order by batch.first_seq
 limit @page::int;
 
 -- name: InsertMessages :exec
--- An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
--- the reducer in SQL writes it.
+-- An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. With print, a patched content is
+-- to be printed as the reducer in SQL does.
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     @thread_key::uuid,
     added.message_no,
     coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
     coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::json
+    case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::json
 from (
     select
         unnest(@message_nos::int[]) as message_no,
         unnest(@message_ids::text[]) as message_id,
         unnest(@roles::text[]) as role,
         unnest(@bodies::text[]) as body,
-        unnest(@patched::boolean[]) as patched
+        unnest(@print::boolean[]) as print
 ) as added;
 
 -- name: InsertSnapshot :exec
@@ -165,7 +165,7 @@ select
                 generate_series(1, cardinality(@lows::int[])) as position
         ) as part
     ), '{}'),
-    case when @state_patched::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(@state::text)) else @state::text end::json,
+    case when @print_state::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(@state::text)) else @state::text end::json,
     @interrupts::json, sqlc.narg(lanes)::json;
 
 -- name: MarkCompacted :exec
