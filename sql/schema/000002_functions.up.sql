@@ -30,8 +30,9 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
+        -- All columns, in the order of the table: the plan then needs no node that puts them in order.
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
@@ -5559,9 +5560,10 @@ parallel safe
 -- No function in it but the server's own, and no subquery: so it is inlined.
 return octet_length(events::text) <= 1000
     and strpos(events::text, '\u') = 0
+    and json_typeof(events) = 'array'
     and events -> 1 is null
-    and json_typeof(events -> 0 -> 'type') = 'string'
-    and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+    and json_typeof(events #> '{0,type}') = 'string'
+    and events #>> '{0,type}' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
 
 comment on function agui_internal.is_single_token_event(json) is
     'Whether this is an array of a single short event that is no news to the life cycle of its run: most of what live streams bring. '
@@ -5598,14 +5600,17 @@ create or replace function agui_internal.lock_thread(thread_key uuid)
 returns void
 language plpgsql
 volatile
-set search_path = pg_catalog, pg_temp
+-- Every append calls it: to pin the search path would take longer than the lock. So every name in it is qualified.
 as $$
 begin
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
-    if current_setting('transaction_isolation') <> 'read committed' then
+    -- Where nobody holds the lock, this is an expression and no query.
+    if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+        perform pg_catalog.pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    end if;
+    if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
         -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
         -- gets 40001; where batches were appended since, the caller's own insert or update gets the same.
-        perform from agui.thread as thread where thread.thread_key = lock_thread.thread_key for no key update;
+        perform from agui.thread as thread where thread.thread_key operator(pg_catalog.=) lock_thread.thread_key for no key update;
     end if;
 end
 $$;
@@ -15324,7 +15329,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''f16313845201a02f871b05730d5de3b102135bbb8e98200d1ea361c081909714'', ''{
+as 'select 2, ''74a920672cb457de02307b8a969dbf08e2fbb63e0becae720f24519e2146bf5a'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
