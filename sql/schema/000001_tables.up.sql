@@ -428,6 +428,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as 'select 1, ''3a61c7aefa5febbbcb8a63dc9a77522466b83a4513a8963a5fb152631d20464b'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,

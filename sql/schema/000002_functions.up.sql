@@ -543,27 +543,29 @@ create or replace procedure agui.erase_older(
     scope       text default ''
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    stop_at pg_catalog.timestamptz;
     next    agui_internal.inactive_thread;
     threads int := 0;
     erasure agui.erasure;
     pass    int := 1;
-    busy    uuid[] := '{}';  -- what others hold, for the second pass
-    failed  uuid[] := '{}';
-    failure text;
-    code    text;
+    busy    pg_catalog.uuid[] := '{}';  -- what others hold, for the second pass
+    failed  pg_catalog.uuid[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
-            raise notice 'agui.erase_older does nothing: another one is at work';
-            return;
+            raise notice 'agui.erase_older does nothing more: another one is at work';
+            exit;
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
@@ -595,8 +597,10 @@ begin
                 end if;
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
     if failure is not null then
         raise exception using
@@ -604,6 +608,7 @@ begin
             message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
     end if;
+    commit;
 end
 $$;
 
@@ -3992,27 +3997,31 @@ create or replace procedure agui.compact(
     older_than interval default '0'
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    -- Without older_than a run is due even if the clock was set back since it ended.
-    due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
-    from_at timestamptz := '-infinity';
-    next    record;  -- the run to do, of which a note is committed
-    near    uuid;    -- the thread that was done last, whose row is held
+    stop_at pg_catalog.timestamptz;
+    due_by  pg_catalog.timestamptz := 'infinity';
+    from_at pg_catalog.timestamptz := '-infinity';
+    next    pg_catalog.record;  -- the run to do, of which a note is committed
+    near    pg_catalog.uuid;    -- the thread that was done last, whose row is held
     carried agui_internal.carried_fold;
     runs    int := 0;
-    busy    uuid[] := '{}';
+    busy    pg_catalog.uuid[] := '{}';
     has_come_back boolean := false;
-    failed  uuid[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.uuid[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact does nothing on a standby';
         return;
+    end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
+    if older_than > '0' then  -- without it a run is due even if the clock was set back since it ended
+        due_by := pg_catalog.clock_timestamp() - older_than;
     end if;
     select null::uuid as thread_key, null::int as run_no, null::timestamptz as place into next;
     loop
@@ -4067,6 +4076,7 @@ begin
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
         commit;
+        set local search_path = pg_catalog, pg_temp;
         if next.run_no is not null then
             from_at := next.place;
         elsif from_at > '-infinity' then
@@ -4078,10 +4088,12 @@ begin
         end if;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
     -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
     if pg_catalog.has_table_privilege('agui.batch', 'delete') then
         call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
+        set local search_path = pg_catalog, pg_temp;
     end if;
 
     select pg_catalog.count(*) into waiting
@@ -4097,6 +4109,7 @@ begin
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The other runs are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
     end if;
+    commit;
 end
 $$;
 
@@ -4115,20 +4128,22 @@ revoke execute on procedure agui.compact(int, interval, interval) from public;
 -- sql/api/upkeep/compact_running.sql
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
-    candidate record;
+    stop_at   pg_catalog.timestamptz;
+    candidate pg_catalog.record;
     latest    agui.run;
-    failed    text[] := '{}';
-    failure   text;
-    code      text;
+    failed    pg_catalog.text[] := '{}';
+    failure   pg_catalog.text;
+    code      pg_catalog.text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -4152,10 +4167,12 @@ begin
         perform agui_internal.begin_step();
         perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
         commit;
+        set local search_path = pg_catalog, pg_temp;
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
+            set local search_path = pg_catalog, pg_temp;
             raise notice 'agui.compact_running does nothing more: another one is at work';
             exit;
         end if;
@@ -4186,6 +4203,7 @@ begin
                 end if;
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
 
     if failure is not null then
@@ -4195,6 +4213,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others have one. agui.quarantine says when these are tried next.';
     end if;
+    commit;
 end
 $$;
 
@@ -4275,22 +4294,25 @@ revoke execute on procedure agui.grant_access() from public;
 -- sql/api/upkeep/reap.sql
 create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    stale   record;
+    stop_at pg_catalog.timestamptz;
+    stale   pg_catalog.record;
     runs    int := 0;
-    failed  text[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.text[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.note_uptime(is_writer => false);
     commit;
+    set local search_path = pg_catalog, pg_temp;
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
@@ -4309,6 +4331,7 @@ begin
                 code := coalesce(code, sqlstate);
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
 
     if failure is not null then
@@ -4318,6 +4341,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others are closed; agui.verify says what is wrong with a thread.';
     end if;
+    commit;
 end
 $$;
 
@@ -4396,32 +4420,33 @@ create or replace procedure agui.repack(
     older_than interval default null
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    next    record;  -- the run to do, of which a note is committed
-    near    uuid;    -- the thread that was done last
-    piece   record;
+    stop_at pg_catalog.timestamptz;
+    next    pg_catalog.record;  -- the run to do, of which a note is committed
+    near    pg_catalog.uuid;    -- the thread that was done last
+    piece   pg_catalog.record;
     after_seq bigint := 0;
     runs    int := 0;
-    busy    uuid[] := '{}';
+    busy    pg_catalog.uuid[] := '{}';
     has_come_back boolean := false;
-    failed  text[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.text[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
-            commit;
-            raise notice 'agui.repack does nothing: another one is at work';
-            return;
+            raise notice 'agui.repack does nothing more: another one is at work';
+            exit;
         end if;
         perform agui_internal.begin_step();
         if next.run_no is not null then
@@ -4473,8 +4498,10 @@ begin
             perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
         end if;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
     if failure is not null then
         raise exception using
@@ -4483,6 +4510,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
     end if;
+    commit;
 end
 $$;
 
@@ -6512,7 +6540,7 @@ revoke execute on function agui_internal.fold_calls_in(agui_internal.fold_node[]
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
 -- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
 --
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -6525,32 +6553,32 @@ immutable
 parallel safe
 as $function$
 declare
-    lane       jsonb;
-    stream     jsonb;
+    lane       pg_catalog.jsonb;
+    stream     pg_catalog.jsonb;
     candidates int := 0;
 begin
-    for position in 0 .. coalesce(jsonb_array_length(lanes), 0) - 1 loop
-        lane := lanes -> position;
-        continue when lane ->> 'kind' <> kind;
+    for position in 1 .. coalesce(pg_catalog.jsonb_array_length(lanes), 0) loop
+        lane := lanes[position operator(pg_catalog.-) 1];
+        continue when (lane operator(pg_catalog.->>) 'kind') operator(pg_catalog.<>) kind;
         if id is not null then
-            stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);
+            stream := coalesce(stream, case when lane['id'] operator(pg_catalog.=) id::pg_catalog.jsonb then lane end);
         elsif owner is not null then
-            stream := coalesce(stream, case when lane -> 'lane' = owner::jsonb then lane end);
-        elsif lane -> 'lane' = 'null' then
+            stream := coalesce(stream, case when lane['lane'] operator(pg_catalog.=) owner::pg_catalog.jsonb then lane end);
+        elsif lane['lane'] operator(pg_catalog.=) 'null' then
             stream := lane;
             exit;
         else
-            candidates := candidates + 1;
-            stream := case when candidates = 1 then lane end;
+            candidates := candidates operator(pg_catalog.+) 1;
+            stream := case when candidates operator(pg_catalog.=) 1 then lane end;
         end if;
     end loop;
 
     goes_on := stream is not null;
     if goes_on then
-        id := agui_internal.json_string_token((stream -> 'id')::text);
+        id := agui_internal.json_string_token(stream['id']::pg_catalog.text);
     elsif id is not null then
         lanes := coalesce(agui_internal.fold_close_lane(lanes, owner), '[]')
-            || jsonb_build_object('lane', owner::jsonb, 'kind', kind, 'id', id::jsonb);
+            operator(pg_catalog.||) pg_catalog.jsonb_build_object('lane', owner::pg_catalog.jsonb, 'kind', kind, 'id', id::pg_catalog.jsonb);
     end if;
 end
 $function$;
@@ -6612,7 +6640,7 @@ comment on function agui_internal.fold_close(text, text, text, text) is
 revoke execute on function agui_internal.fold_close(text, text, text, text) from public;
 
 -- sql/internal/fold/fold_close_lane.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
@@ -6620,13 +6648,13 @@ immutable
 parallel safe
 as $function$
 begin
-    if jsonb_array_length(lanes) = 1 then
-        return case when lanes -> 0 -> 'lane' <> coalesce(owner, 'null')::jsonb then lanes end;
+    if pg_catalog.jsonb_array_length(lanes) operator(pg_catalog.=) 1 then
+        return case when lanes[0]['lane'] operator(pg_catalog.<>) coalesce(owner, 'null')::pg_catalog.jsonb then lanes end;
     end if;
     return (
-        select jsonb_agg(lane.value order by lane.position)
-        from jsonb_array_elements(lanes) with ordinality as lane (value, position)
-        where lane.value -> 'lane' <> coalesce(owner, 'null')::jsonb
+        select pg_catalog.jsonb_agg(lane.value order by lane.position)
+        from pg_catalog.jsonb_array_elements(lanes) with ordinality as lane (value, position)
+        where lane.value['lane'] operator(pg_catalog.<>) coalesce(owner, 'null')::pg_catalog.jsonb
     );
 end
 $function$;
@@ -7071,7 +7099,7 @@ comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], b
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
 
 -- sql/internal/json/json_string_text_escapes.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_string_text_escapes(token text)
 returns text
 language plpgsql
@@ -7080,12 +7108,12 @@ strict
 parallel safe
 as $function$
 declare
-    decoded constant text := token::json #>> '{}';
+    decoded constant pg_catalog.text := token::pg_catalog.json operator(pg_catalog.#>>) '{}';
 begin
-    if strpos(replace(decoded, '\u005c', ''), '\') > 0 then
+    if pg_catalog.strpos(pg_catalog.replace(decoded, '\u005c', ''), '\') operator(pg_catalog.>) 0 then
         return decoded;
     end if;
-    return replace(decoded, '\u005c', '\');
+    return pg_catalog.replace(decoded, '\u005c', '\');
 end
 $function$;
 
@@ -7370,7 +7398,7 @@ comment on function agui_internal.fold_loaded_keys(text[], text[]) is
 revoke execute on function agui_internal.fold_loaded_keys(text[], text[]) from public;
 
 -- sql/internal/json/json_member_set.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
@@ -7379,13 +7407,17 @@ parallel safe
 as $function$
 begin
     return (
-        select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
+        select pg_catalog.concat(
+            '{',
+            pg_catalog.string_agg(pg_catalog.concat(pg_catalog.to_json(member.key), ':', member.value), ',' order by member.position),
+            '}'
+        )
         from (
             -- The last value of a key counts, at the place of its first one.
-            select each.key, (array_agg(each.value order by each.position desc))[1] as value, min(each.position) as position
+            select each.key, (pg_catalog.array_agg(each.value order by each.position desc))[1] as value, pg_catalog.min(each.position) as position
             from (
-                select each.key, each.value::text, each.position
-                from json_each(document::json) with ordinality as each (key, value, position)
+                select each.key, each.value::pg_catalog.text, each.position
+                from pg_catalog.json_each(document::pg_catalog.json) with ordinality as each (key, value, position)
                 union all
                 select json_member_set.name, json_member_set.value, 9223372036854775807
             ) as each (key, value, position)
@@ -7564,7 +7596,7 @@ revoke execute on function agui_internal.fold_new_message(agui_internal.fold_ste
 -- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
 -- agui_internal.fold_settle puts the parts back.
 --
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
@@ -7577,20 +7609,22 @@ immutable
 parallel safe
 as $function$
 declare
-    whole    constant json := body;
-    function constant json := case when is_call and json_typeof(whole -> 'function') = 'object' then whole -> 'function' end;
+    whole    constant pg_catalog.json := body;
+    called   constant pg_catalog.json := case when is_call then whole operator(pg_catalog.->) 'function' end;
+    function constant pg_catalog.json := case when pg_catalog.json_typeof(called) operator(pg_catalog.=) 'object' then called end;
+    given    constant pg_catalog.json := whole operator(pg_catalog.->) 'metadata';
 begin
-    metadata := case when json_typeof(whole -> 'metadata') = 'object' then whole -> 'metadata' end;
-    content := case when is_call then function -> 'arguments' else whole -> 'content' end;
+    metadata := case when pg_catalog.json_typeof(given) operator(pg_catalog.=) 'object' then given end;
+    content := case when is_call then function operator(pg_catalog.->) 'arguments' else whole operator(pg_catalog.->) 'content' end;
 
     head := agui_internal.json_member_set(
-        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, (whole -> 'metadata')::text)
+        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, given::pg_catalog.text)
     );
     if function is not null then
         head := agui_internal.json_member_set(
             head,
             'function',
-            agui_internal.json_member_set(function::text, 'arguments', case when content is not null then '"\\content"' end)
+            agui_internal.json_member_set(function::pg_catalog.text, 'arguments', case when content is not null then '"\\content"' end)
         );
     elsif content is not null then
         head := agui_internal.json_member_set(head, 'content', '"\\content"');
@@ -9603,7 +9637,7 @@ revoke execute on function agui_internal.json_from_jsonb(jsonb) from public;
 -- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
 -- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
 --
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_guard_numbers(document text)
 returns text
 language plpgsql
@@ -9613,15 +9647,15 @@ parallel safe
 as $function$
 begin
     -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
-    if document !~ '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
+    if document operator(pg_catalog.!~) '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;
 
     return (
-        select string_agg(
+        select pg_catalog.string_agg(
             case
-                when left(part[1], 1) = '"' then part[1]
-                else regexp_replace(
+                when part[1] operator(pg_catalog.^@) '"' then part[1]
+                else pg_catalog.regexp_replace(
                     part[1],
                     '-?[0-9.]+[eE][-+]?[0-9]{3,}|-?[0-9.]*[0-9]{250}[0-9.]*([eE][-+]?[0-9]+)?',
                     '"\\\\#\&"',
@@ -9631,7 +9665,7 @@ begin
             ''
             order by position
         )
-        from regexp_matches(document, '"(?:[^"\\]|\\.)*"|[^"]+', 'g') with ordinality as token (part, position)
+        from pg_catalog.regexp_matches(document, '"(?:[^"\\]|\\.)*"|[^"]+', 'g') with ordinality as token (part, position)
     );
 end
 $function$;
@@ -9643,6 +9677,7 @@ comment on function agui_internal.json_guard_numbers(text) is
 revoke execute on function agui_internal.json_guard_numbers(text) from public;
 
 -- sql/internal/json/json_guarded.sql
+-- Called in the innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_guarded(document json)
 returns json
 language plpgsql
@@ -9651,11 +9686,11 @@ strict
 parallel safe
 as $function$
 declare
-    plain constant text := document;
-    guarded constant text := agui_internal.json_guard(plain);
+    plain constant pg_catalog.text := document;
+    guarded constant pg_catalog.text := agui_internal.json_guard(plain);
 begin
     -- To make json of text checks it, which takes as long as to read it.
-    return case when guarded = plain then document else guarded::json end;
+    return case when guarded operator(pg_catalog.=) plain then document else guarded::pg_catalog.json end;
 end
 $function$;
 
@@ -9842,7 +9877,7 @@ comment on function agui_internal.json_pointer(text) is
 revoke execute on function agui_internal.json_pointer(text) from public;
 
 -- sql/internal/json/json_pointer_get.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
@@ -9851,21 +9886,19 @@ strict
 parallel safe
 as $function$
 declare
-    token text;
+    token pg_catalog.text;
+    kind  pg_catalog.text;
 begin
     foreach token in array tokens loop
-        case jsonb_typeof(document)
-            when 'object' then
-                document := document -> token;
-            when 'array' then
-                -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
-                if token !~ '^(0|[1-9][0-9]{0,8})$' then
-                    return null;
-                end if;
-                document := document -> token::int;
-            else
-                return null;
-        end case;
+        kind := pg_catalog.jsonb_typeof(document);
+        if kind operator(pg_catalog.=) 'object' then
+            document := document operator(pg_catalog.->) token;
+        -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+        elsif kind operator(pg_catalog.=) 'array' and token operator(pg_catalog.~) '^(0|[1-9][0-9]{0,8})$' then
+            document := document operator(pg_catalog.->) token::int;
+        else
+            return null;
+        end if;
     end loop;
     return document;
 end
@@ -9891,7 +9924,7 @@ comment on function agui_internal.json_string_member(json, text) is
 revoke execute on function agui_internal.json_string_member(json, text) from public;
 
 -- sql/internal/json/json_string_token_escapes.sql
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_string_token_escapes(token text)
 returns text
 language plpgsql
@@ -9900,7 +9933,7 @@ strict
 parallel safe
 as $function$
 begin
-    return to_json(token::json #>> '{}')::text;
+    return pg_catalog.to_json(token::pg_catalog.json operator(pg_catalog.#>>) '{}')::pg_catalog.text;
 end
 $function$;
 
@@ -15324,7 +15357,8 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''f16313845201a02f871b05730d5de3b102135bbb8e98200d1ea361c081909714'', ''{
+set search_path = pg_catalog, pg_temp
+as 'select 2, ''44b7ded7e68412b8424bdcdf8d67c64adf56c04b8ef3553bc1b0cbc9ca224615'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
