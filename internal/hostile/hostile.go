@@ -4,13 +4,26 @@ package hostile
 
 import (
 	"context"
+	"net/url"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Path is a search_path on which the doubles come before the originals.
-const Path = "hostile, pg_catalog"
+const Path = "hostile,pg_catalog"
+
+// Address is that of a database with Path as the search_path of its sessions.
+func Address(database string) string {
+	parsed, err := url.Parse(database)
+	if err != nil {
+		panic(err)
+	}
+	parameters := parsed.Query()
+	parameters.Set("search_path", Path)
+	parsed.RawQuery = parameters.Encode()
+	return parsed.String()
+}
 
 // Queryer is a connection or a pool.
 type Queryer interface {

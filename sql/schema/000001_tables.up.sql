@@ -1,3 +1,11 @@
+-- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+do $$
+begin
+    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+end
+$$;
+
 -- pgagui keeps AG-UI event streams in PostgreSQL.
 --
 --   thread    a conversation. Its key is derived from (scope, thread_id), so no look-up is needed to find its rows.
@@ -444,3 +452,9 @@ comment on function agui_internal.installed() is
 
 revoke execute on function agui_internal.installed() from public;
 -- End of the record.
+
+do $$
+begin
+    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
+end
+$$;
