@@ -19,15 +19,15 @@ select
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
         select beside.input
-        from unnest($1::bigint[]) as place (seq)
+        from pg_catalog.unnest($1::bigint[]) as place (seq)
         join agui.run_input as beside
-            on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
-        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
-    )::json as input
+            on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
+        where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
+    )::pg_catalog.json as input
 from agui.batch
-where batch.thread_key = $2::uuid
-    and batch.first_seq between $3::bigint and $4::bigint
-    and batch.run_no = any ($5::int[])
+where batch.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid
+    and batch.first_seq operator(pg_catalog.>=) $3::bigint and batch.first_seq operator(pg_catalog.<=) $4::bigint
+    and batch.run_no operator(pg_catalog.=) any ($5::int[])
 order by batch.first_seq
 limit $6::int
 `
@@ -96,9 +96,9 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 }
 
 const ChooseToCompact = `-- name: ChooseToCompact :one
-select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
-    $1::uuid, coalesce($2::timestamptz, '-infinity'), coalesce($3::timestamptz, 'infinity'), $4::uuid[], true
+    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'), $4::pg_catalog.uuid[], true
 ) as next
 where (next).run_no is not null
 `
@@ -144,9 +144,9 @@ func (q *Queries) CompactRunning(ctx context.Context, arg CompactRunningParams) 
 }
 
 const CountRunsToCompact = `-- name: CountRunsToCompact :one
-select count(*)
+select pg_catalog.count(*)
 from agui.run
-where run.log_bytes is null and run.status <> 'running' and run.ended_at <= coalesce($1::timestamptz, 'infinity')
+where run.log_bytes is null and run.status operator(pg_catalog.<>) 'running' and run.ended_at operator(pg_catalog.<=) coalesce($1::pg_catalog.timestamptz, 'infinity')
 `
 
 func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int64, error) {
@@ -157,7 +157,7 @@ func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int
 }
 
 const DropNeedlessSnapshot = `-- name: DropNeedlessSnapshot :one
-select agui_internal.drop_needless_snapshot($1::uuid, $2::int)::boolean as dropped
+select agui_internal.drop_needless_snapshot($1::pg_catalog.uuid, $2::int)::boolean as dropped
 `
 
 type DropNeedlessSnapshotParams struct {
@@ -175,7 +175,7 @@ func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnap
 const DropSnapshots = `-- name: DropSnapshots :exec
 select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
 from agui.snapshot
-where snapshot.thread_key = $1::uuid and snapshot.run_no = any ($2::int[])
+where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) any ($2::int[])
 `
 
 type DropSnapshotsParams struct {
@@ -190,7 +190,7 @@ func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) er
 }
 
 const FoldBase = `-- name: FoldBase :one
-select coalesce(agui_internal.fold_base($1::uuid, $2::int), 0)::int as run_no
+select coalesce(agui_internal.fold_base($1::pg_catalog.uuid, $2::int), 0)::int as run_no
 `
 
 type FoldBaseParams struct {
@@ -207,7 +207,7 @@ func (q *Queries) FoldBase(ctx context.Context, arg FoldBaseParams) (int32, erro
 
 const InputPlaces = `-- name: InputPlaces :many
 select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
-from agui_internal.input_places($1::uuid, $2::int[], $3::bigint[]) as place
+from agui_internal.input_places($1::pg_catalog.uuid, $2::int[], $3::bigint[]) as place
 `
 
 type InputPlacesParams struct {
@@ -246,18 +246,18 @@ func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]Inp
 const InsertMessages = `-- name: InsertMessages :exec
 insert into agui.message (thread_key, message_no, message_id, role, body)
 select
-    $1::uuid,
+    $1::pg_catalog.uuid,
     added.message_no,
-    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::json
+    coalesce(case when added.message_id operator(pg_catalog.<>) '' then added.message_id end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'id')::pg_catalog.text)),
+    coalesce(case when added.role operator(pg_catalog.<>) '' then added.role end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'role')::pg_catalog.text)),
+    case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::pg_catalog.json
 from (
     select
-        unnest($2::int[]) as message_no,
-        unnest($3::text[]) as message_id,
-        unnest($4::text[]) as role,
-        unnest($5::text[]) as body,
-        unnest($6::boolean[]) as print
+        pg_catalog.unnest($2::int[]) as message_no,
+        pg_catalog.unnest($3::pg_catalog.text[]) as message_id,
+        pg_catalog.unnest($4::pg_catalog.text[]) as role,
+        pg_catalog.unnest($5::pg_catalog.text[]) as body,
+        pg_catalog.unnest($6::boolean[]) as print
 ) as added
 `
 
@@ -287,18 +287,18 @@ func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) 
 const InsertSnapshot = `-- name: InsertSnapshot :exec
 insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
 select
-    $1::uuid, $2::int, $3::bigint,
+    $1::pg_catalog.uuid, $2::int, $3::bigint,
     coalesce((
-        select array_agg(int4range(part.low, part.high) order by part.position)
+        select pg_catalog.array_agg(pg_catalog.int4range(part.low, part.high) order by part.position)
         from (
             select
-                unnest($4::int[]) as low,
-                unnest($5::int[]) as high,
-                generate_series(1, cardinality($4::int[])) as position
+                pg_catalog.unnest($4::int[]) as low,
+                pg_catalog.unnest($5::int[]) as high,
+                pg_catalog.generate_series(1, pg_catalog.cardinality($4::int[])) as position
         ) as part
     ), '{}'),
-    case when $6::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb($7::text)) else $7::text end::json,
-    $8::json, $9::json
+    case when $6::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb($7::pg_catalog.text)) else $7::pg_catalog.text end::pg_catalog.json,
+    $8::pg_catalog.json, $9::pg_catalog.json
 `
 
 type InsertSnapshotParams struct {
@@ -329,7 +329,7 @@ func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) 
 }
 
 const LastMessageNo = `-- name: LastMessageNo :one
-select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = $1::uuid
+select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
 `
 
 func (q *Queries) LastMessageNo(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
@@ -343,13 +343,13 @@ const LineageBehind = `-- name: LineageBehind :many
 with recursive ancestor as (
     select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
     from agui.run
-    where run.thread_key = $1::uuid and run.run_no = $2::int
+    where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.run_no operator(pg_catalog.=) $2::int
     union all
     select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
     from ancestor
     join agui.run as parent
-        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    where ancestor.run_no <> $3::int
+        on parent.thread_key operator(pg_catalog.=) ancestor.thread_key and parent.run_no operator(pg_catalog.=) ancestor.parent_no and parent.run_no operator(pg_catalog.<) ancestor.run_no
+    where ancestor.run_no operator(pg_catalog.<>) $3::int
 )
 select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
 from ancestor
@@ -390,7 +390,7 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 }
 
 const LockThread = `-- name: LockThread :one
-select true::boolean as is_locked from agui.thread where thread.thread_key = $1::uuid for no key update skip locked
+select true::boolean as is_locked from agui.thread where thread.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid for no key update skip locked
 `
 
 // No row: another transaction holds it, or it is gone.
@@ -402,7 +402,7 @@ func (q *Queries) LockThread(ctx context.Context, threadKey pgtype.UUID) (bool, 
 }
 
 const LogBytesSince = `-- name: LogBytesSince :one
-select agui_internal.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
+select agui_internal.log_bytes_since($1::pg_catalog.uuid, $2::int, $3::int)::bigint as log_bytes
 `
 
 type LogBytesSinceParams struct {
@@ -420,13 +420,13 @@ func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (i
 
 const MarkCompacted = `-- name: MarkCompacted :exec
 update agui.run
-set n = compacted.n, log_bytes = compacted.log_bytes
+set (n, log_bytes) = (compacted.n, compacted.log_bytes)
 from (
     select
-        unnest($2::int[]) as run_no, unnest($3::bigint[]) as last_seq,
-        unnest($4::bigint[]) as n, unnest($5::bigint[]) as log_bytes
+        pg_catalog.unnest($2::int[]) as run_no, pg_catalog.unnest($3::bigint[]) as last_seq,
+        pg_catalog.unnest($4::bigint[]) as n, pg_catalog.unnest($5::bigint[]) as log_bytes
 ) as compacted
-where run.thread_key = $1::uuid and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
+where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.run_no operator(pg_catalog.=) compacted.run_no and run.last_seq operator(pg_catalog.=) compacted.last_seq
 `
 
 type MarkCompactedParams struct {
@@ -450,7 +450,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 }
 
 const NoteAttempt = `-- name: NoteAttempt :exec
-select agui_internal.note_attempt($1::text, $2::uuid, $3::int)
+select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type NoteAttemptParams struct {
@@ -465,7 +465,7 @@ func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error 
 }
 
 const NoteFailure = `-- name: NoteFailure :one
-select agui_internal.note_failure($1::text, $2::uuid, $3::int, $4::text, $5::text)::boolean as is_counted
+select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int, $4::pg_catalog.text, $5::pg_catalog.text)::boolean as is_counted
 `
 
 type NoteFailureParams struct {
@@ -490,7 +490,7 @@ func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool,
 }
 
 const NoteSuccess = `-- name: NoteSuccess :exec
-select agui_internal.note_success($1::text, $2::uuid, $3::int)
+select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type NoteSuccessParams struct {
@@ -505,7 +505,7 @@ func (q *Queries) NoteSuccess(ctx context.Context, arg NoteSuccessParams) error 
 }
 
 const PreviousTip = `-- name: PreviousTip :one
-select coalesce(agui_internal.previous_tip($1::uuid), 0)::int as run_no
+select coalesce(agui_internal.previous_tip($1::pg_catalog.uuid), 0)::int as run_no
 `
 
 func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
@@ -516,7 +516,7 @@ func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32
 }
 
 const Quarantined = `-- name: Quarantined :one
-select count(*) from agui.quarantine where quarantine.job = $1::text
+select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) $1::pg_catalog.text
 `
 
 func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
@@ -527,7 +527,7 @@ func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
 }
 
 const Retry = `-- name: Retry :one
-select agui.retry($1::text)::bigint as runs
+select agui.retry($1::pg_catalog.text)::bigint as runs
 `
 
 func (q *Queries) Retry(ctx context.Context, job string) (int64, error) {
@@ -542,11 +542,11 @@ select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
-where run.thread_key = $1::uuid
+where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
     and run.log_bytes is null
-    and run.status <> 'running'
-    and run.ended_at <= coalesce($2::timestamptz, 'infinity')
-    and ($3::int = 0 or run.run_no = $3::int)
+    and run.status operator(pg_catalog.<>) 'running'
+    and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
+    and ($3::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $3::int)
 order by run.run_no
 limit $4::int
 `
@@ -601,7 +601,7 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 const SnapshotAt = `-- name: SnapshotAt :one
 select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
+where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $2::int
 `
 
 type SnapshotAtParams struct {
@@ -631,11 +631,11 @@ func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (Snapsho
 const SnapshotMessages = `-- name: SnapshotMessages :many
 select message.message_no, message.body
 from agui.snapshot
-cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message
-    on message.thread_key = snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
+    on message.thread_key operator(pg_catalog.=) snapshot.thread_key
+        and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $2::int
 order by part.position, message.message_no
 `
 
@@ -670,7 +670,7 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 }
 
 const TakeBackAttempt = `-- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt($1::text, $2::uuid, $3::int)
+select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type TakeBackAttemptParams struct {
@@ -685,7 +685,7 @@ func (q *Queries) TakeBackAttempt(ctx context.Context, arg TakeBackAttemptParams
 }
 
 const TimeAgo = `-- name: TimeAgo :one
-select (clock_timestamp() - $1::interval)::timestamptz as at
+select (pg_catalog.clock_timestamp() operator(pg_catalog.-) $1::interval)::pg_catalog.timestamptz as at
 `
 
 // When it was so long ago by the clock that runs are stamped with.
@@ -697,7 +697,7 @@ func (q *Queries) TimeAgo(ctx context.Context, duration time.Duration) (time.Tim
 }
 
 const Tip = `-- name: Tip :one
-select max(run.run_no)::int from agui.run where run.thread_key = $1::uuid and run.status <> 'running'
+select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running'
 `
 
 // The youngest run that has ended; its snapshot is always kept.

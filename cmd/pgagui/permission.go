@@ -71,8 +71,12 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	var user, owner, database string
 	err := connection.QueryRow(ctx, `
-		select current_user::regrole::text, quote_ident(current_database()),
-			coalesce((select nspowner::regrole::text from pg_namespace where nspname = 'agui'), '')`).Scan(&user, &database, &owner)
+		select current_user::pg_catalog.regrole::pg_catalog.text, pg_catalog.quote_ident(pg_catalog.current_database()),
+			coalesce((
+				select nspowner::pg_catalog.regrole::pg_catalog.text
+				from pg_catalog.pg_namespace
+				where nspname operator(pg_catalog.=) 'agui'
+			), '')`).Scan(&user, &database, &owner)
 	switch {
 	case err != nil:
 		return "run it as the owner of the schema agui"
@@ -89,8 +93,10 @@ func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) strin
 		var user string
 		var exists, isMember bool
 		err := connection.QueryRow(ctx, `
-			select current_user::regrole::text, role.oid is not null, coalesce(pg_has_role(role.oid, 'usage'), false)
-			from (select to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
+			select
+				current_user::pg_catalog.regrole::pg_catalog.text, role.oid is not null,
+				coalesce(pg_catalog.pg_has_role(role.oid, 'usage'), false)
+			from (select pg_catalog.to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
 		switch {
 		case err != nil:
 			return ""
@@ -100,7 +106,7 @@ func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) strin
 			return fmt.Sprintf("grant %s to %s", role, user)
 		}
 		var changes int
-		if err := connection.QueryRow(ctx, `select count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
+		if err := connection.QueryRow(ctx, `select pg_catalog.count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
 			return fmt.Sprintf("%s has not all of its privileges: the owner of the schema agui repairs them with pgagui migrate up", role)
 		}
 	}

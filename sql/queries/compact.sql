@@ -124,11 +124,11 @@ select
         from unnest(@input_seqs::bigint[]) as place (seq)
         join agui.run_input as beside
             on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
-        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
+        where place.seq >= batch.first_seq and place.seq < (batch.first_seq + batch.n)
     )::json as input
 from agui.batch
 where batch.thread_key = @thread_key::uuid
-    and batch.first_seq between @from_seq::bigint and @through_seq::bigint
+    and batch.first_seq >= @from_seq::bigint and batch.first_seq <= @through_seq::bigint
     and batch.run_no = any (@run_nos::int[])
 order by batch.first_seq
 limit @page::int;
@@ -140,8 +140,8 @@ insert into agui.message (thread_key, message_no, message_id, role, body)
 select
     @thread_key::uuid,
     added.message_no,
-    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
+    coalesce(case when added.message_id <> '' then added.message_id end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
+    coalesce(case when added.role <> '' then added.role end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
     case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::json
 from (
     select
@@ -171,7 +171,7 @@ select
 -- name: MarkCompacted :exec
 -- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
 update agui.run
-set n = compacted.n, log_bytes = compacted.log_bytes
+set (n, log_bytes) = (compacted.n, compacted.log_bytes)
 from (
     select
         unnest(@run_nos::int[]) as run_no, unnest(@last_seqs::bigint[]) as last_seq,

@@ -96,7 +96,7 @@ func TestABuildWithoutARecordCanBeRemoved(t *testing.T) {
 		t.Errorf("Down: got %v, want what would be removed", err)
 	}
 	exec(t, pool, `create view public.mine as select * from agui.event`)
-	if err := schema.Down(t.Context(), address, schema.Force()); err == nil || !strings.Contains(err.Error(), "view mine depends on") {
+	if err := schema.Down(t.Context(), address, schema.Force()); err == nil || !strings.Contains(err.Error(), "view public.mine depends on") {
 		t.Errorf("Down, although another view depends on it: %v", err)
 	}
 	exec(t, pool, `drop view public.mine`)
@@ -114,7 +114,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	exec(t, pool, `create table agui.mine (); create function agui_internal.mine() returns int return 1; create view public.mine as select * from agui.stats`)
 
-	if err := schema.Down(t.Context(), address); err == nil || !strings.Contains(err.Error(), "view mine depends on view agui.stats") {
+	if err := schema.Down(t.Context(), address); err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.stats") {
 		t.Fatalf("got %v, want the view that depends on agui.stats", err)
 	}
 	if err := schema.Check(t.Context(), pool); err != nil {
@@ -266,7 +266,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 		pool := testdb.Connect(t, address)
 		exec(t, pool, `create view public.mine as select * from agui.stats`)
 		err := schema.Up(t.Context(), address, newer.migrations())
-		if err == nil || !strings.Contains(err.Error(), "view mine depends on view agui.stats") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.stats") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want the view that depends on agui.stats", err)
 		}
 		if err := schema.Check(t.Context(), pool); err != nil {
