@@ -35,8 +35,8 @@ type threadCompaction struct {
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
 	lastNumber int32 // of the thread's message versions
-	messages   db.InsertMessagesParams
-	snapshots  []db.InsertSnapshotParams
+	messages   db.AddMessagesParams
+	snapshots  []db.AddSnapshotParams
 	compacted  db.MarkCompactedParams
 	result     Compacted
 }
@@ -295,7 +295,7 @@ func isWorthKeeping(current *runFold) bool {
 // keep collects the run's snapshot, and those of its messages that are new versions.
 func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) {
 	state, isPrinted := fold.StoredState()
-	snapshot := db.InsertSnapshotParams{
+	snapshot := db.AddSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
 		State: string(state), PrintState: !isPrinted, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
@@ -336,11 +336,11 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 		return 0
 	}
 	m := t.messages
-	statements.Queue(db.InsertMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Print)
+	statements.Queue(db.AddMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Print)
 	for _, s := range t.snapshots {
-		statements.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.PrintState, s.State, s.Interrupts, s.Lanes)
+		statements.Queue(db.AddSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.PrintState, s.State, s.Interrupts, s.Lanes)
 	}
-	t.messages, t.snapshots = db.InsertMessagesParams{}, nil
+	t.messages, t.snapshots = db.AddMessagesParams{}, nil
 	return statements.Len()
 }
 
