@@ -1,3 +1,11 @@
+-- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+do $$
+begin
+    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+end
+$$;
+
 -- Record of the install, written by internal/sqlgen. Do not edit.
 drop function agui_internal.installed();
 -- End of the record.
@@ -20,5 +28,11 @@ begin
 exception
     when dependent_objects_still_exist or insufficient_privilege then
         null;
+end
+$$;
+
+do $$
+begin
+    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
 end
 $$;

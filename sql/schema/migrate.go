@@ -35,6 +35,9 @@ const (
 	lockTimeout  = 500 * time.Millisecond
 	patience     = time.Minute
 	longestPause = 4 * time.Second
+
+	// pinPath keeps what others have planted in a schema of the role's search_path from being found.
+	pinPath = "set search_path = pg_catalog, pg_temp"
 )
 
 // Option changes what Up, Down and Status do.
@@ -185,6 +188,9 @@ func withLock(ctx context.Context, databaseURL string, settings *settings, work 
 		return err
 	}
 	defer connection.Close(context.WithoutCancel(ctx)) // releases the lock
+	if _, err := connection.Exec(ctx, pinPath); err != nil {
+		return err
+	}
 	if err := lock(ctx, connection); err != nil {
 		return err
 	}
@@ -270,9 +276,9 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 	if err != nil {
 		return nil, err
 	}
-	setLockTimeout := fmt.Sprintf("set lock_timeout = %d", lockTimeout.Milliseconds())
+	settle := fmt.Sprintf("%s; set lock_timeout = %d", pinPath, lockTimeout.Milliseconds())
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, connection *pgx.Conn) error {
-		_, err := connection.Exec(ctx, setLockTimeout)
+		_, err := connection.Exec(ctx, settle)
 		return err
 	}))
 	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{
