@@ -249,6 +249,8 @@ drop view agui.lag;
 drop function agui_internal.lease_of(has_heartbeat boolean, seen_at timestamptz, last_seen_at timestamptz);
 drop function agui_internal.lease();
 drop function agui_internal.heartbeat_lease();
+drop function agui_internal.setting_value(name text);
+drop function agui_internal.known_settings();
 drop function agui_internal.reachable_since();
 drop function agui_internal.repack_after();
 drop view agui.event;

@@ -3251,7 +3251,11 @@ begin
         raise exception using
             errcode = '22023',
             message = format('there is no setting "%s"', name),
-            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+            hint = case
+                when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
+                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
+            end;
     end if;
     begin
         wanted := case
@@ -4788,17 +4792,73 @@ comment on function agui_internal.reachable_since() is
 
 revoke execute on function agui_internal.reachable_since() from public;
 
+-- sql/internal/settings/known_settings.sql
+-- The one place for each default.
+create or replace function agui_internal.known_settings()
+returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
+language sql
+immutable
+parallel safe
+begin atomic
+    values
+    (
+        'lease', 300::numeric, 'seconds', 0::numeric, 31536000::numeric,
+        'How long a run may be in progress without a sign of life before it counts as stale.'
+    ),
+    (
+        'heartbeat_lease', 30, 'seconds', 0, 31536000,
+        'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+    ),
+    (
+        'document_bytes', 16777216, 'bytes', 0, 67108864,
+        'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
+    ),
+    (
+        'document_depth', 1000, 'count', 0, 1000,
+        'How deep a JSON patch may nest arrays and objects in a state or an activity.'
+    ),
+    (
+        'patch_operations', 10000, 'count', 0, 1000000,
+        'The operations of one JSON patch.'
+    ),
+    (
+        'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
+        'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
+    ),
+    (
+        'patch_shifted_items', 100000000, 'count', 0, 10000000000,
+        'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
+    );
+end;
+
+comment on function agui_internal.known_settings() is
+    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
+    'a restore without data: the defaults hold then.';
+
+revoke execute on function agui_internal.known_settings() from public;
+
+-- sql/internal/settings/setting_value.sql
+create or replace function agui_internal.setting_value(name text)
+returns numeric
+language sql
+stable
+parallel safe
+return coalesce(
+    (select setting.value from agui_internal.setting as setting where setting.name = setting_value.name),
+    (select known.default_value from agui_internal.known_settings() as known where known.name = setting_value.name)
+);
+
+comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+
+revoke execute on function agui_internal.setting_value(text) from public;
+
 -- sql/internal/live/heartbeat_lease.sql
 create or replace function agui_internal.heartbeat_lease()
 returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (
-    select min(setting.value)
-    from agui_internal.setting as setting
-    where setting.name in ('heartbeat_lease', 'lease')
-));
+return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
     'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
@@ -4811,7 +4871,7 @@ returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
+return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
     'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
@@ -11459,36 +11519,7 @@ as $$
 begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
-    from (values
-        (
-            'lease', 300, 'seconds', 0, 31536000,
-            'How long a run may be in progress without a sign of life before it counts as stale.'
-        ),
-        (
-            'heartbeat_lease', 30, 'seconds', 0, 31536000,
-            'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
-        ),
-        (
-            'document_bytes', 16777216, 'bytes', 0, 67108864,
-            'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
-        ),
-        (
-            'document_depth', 1000, 'count', 0, 1000,
-            'How deep a JSON patch may nest arrays and objects in a state or an activity.'
-        ),
-        (
-            'patch_operations', 10000, 'count', 0, 1000000,
-            'The operations of one JSON patch.'
-        ),
-        (
-            'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
-            'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
-        ),
-        (
-            'patch_shifted_items', 100000000, 'count', 0, 10000000000,
-            'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
-        )
-    ) as known (name, default_value, unit, min_value, max_value, description)
+    from agui_internal.known_settings() as known
     -- A look first: where nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
@@ -11524,13 +11555,17 @@ declare
     limits agui_internal.patch_limits;
 begin
     select
-        max(setting.value) filter (where setting.name = 'document_bytes'),
-        max(setting.value) filter (where setting.name = 'document_depth'),
-        max(setting.value) filter (where setting.name = 'patch_operations'),
-        max(setting.value) filter (where setting.name = 'patch_copied_bytes'),
-        max(setting.value) filter (where setting.name = 'patch_shifted_items')
+        max(limited.value) filter (where limited.name = 'document_bytes'),
+        max(limited.value) filter (where limited.name = 'document_depth'),
+        max(limited.value) filter (where limited.name = 'patch_operations'),
+        max(limited.value) filter (where limited.name = 'patch_copied_bytes'),
+        max(limited.value) filter (where limited.name = 'patch_shifted_items')
     into limits
-    from agui_internal.setting as setting;
+    from (
+        select known.name, coalesce(setting.value, known.default_value) as value
+        from agui_internal.known_settings() as known
+        left join agui_internal.setting as setting using (name)
+    ) as limited;
     return limits;
 end
 $$;
@@ -15562,7 +15597,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''ba5dfba496b87078492021adefc0445f521b9e7bc1861c7cc0445d65a17f1b5b'', ''{
+as 'select 2, ''1f36fcbafd7c2b5b60757ac95cfce2cf1c07f737c96ae3a9bd98d1e9b31d94c5'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15624,50 +15659,50 @@ routine agui_internal.json_string_member, routine agui_internal.json_string_text
 routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
 routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
 routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
-routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
-routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
-routine agui_internal.limits_of_patches, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
-routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
-routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
-routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
-routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
-routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
-routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
-routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
-routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
-routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
-routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
-routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
-routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
-routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
-routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
-routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
-routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
-routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
-type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
-type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
-type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+routine agui_internal.known_settings, routine agui_internal.last_activity_at, routine agui_internal.last_seen_at,
+routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_internal.lease_of,
+routine agui_internal.life_cycle, routine agui_internal.limits_of_patches, routine agui_internal.lineage_events,
+routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
+routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
+routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
+routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
+routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
+routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
+routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
+routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
+routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
+routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
+routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
+routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept, routine agui_internal.setting_value,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
+trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
+trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
+trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
+type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
+type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
+type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
