@@ -82,6 +82,7 @@ drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_se
 drop function agui_internal.add_snapshot(thread_key uuid, run_no int, through_seq bigint, lows int[], highs int[], state text, print_state boolean, interrupts json, lanes json);
 drop function agui_internal.add_messages(thread_key uuid, message_nos int[], message_ids text[], roles text[], bodies text[], print boolean[]);
 drop function agui_internal.limits_of_patches();
+drop function agui_internal.known_settings();
 drop function agui_internal.define_settings();
 drop function agui_internal.write_session_state(thread_key uuid, run_no int, key text, document json, version bigint, if_changed boolean, subject text);
 drop function agui_internal.show_session_state(state agui.session_state);
@@ -250,7 +251,6 @@ drop function agui_internal.lease_of(has_heartbeat boolean, seen_at timestamptz,
 drop function agui_internal.lease();
 drop function agui_internal.heartbeat_lease();
 drop function agui_internal.setting_value(name text);
-drop function agui_internal.known_settings();
 drop function agui_internal.reachable_since();
 drop function agui_internal.repack_after();
 drop view agui.event;

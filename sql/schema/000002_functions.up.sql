@@ -4792,61 +4792,24 @@ comment on function agui_internal.reachable_since() is
 
 revoke execute on function agui_internal.reachable_since() from public;
 
--- sql/internal/settings/known_settings.sql
--- The one place for each default.
-create or replace function agui_internal.known_settings()
-returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
-language sql
-immutable
-parallel safe
-begin atomic
-    values
-    (
-        'lease', 300::numeric, 'seconds', 0::numeric, 31536000::numeric,
-        'How long a run may be in progress without a sign of life before it counts as stale.'
-    ),
-    (
-        'heartbeat_lease', 30, 'seconds', 0, 31536000,
-        'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
-    ),
-    (
-        'document_bytes', 16777216, 'bytes', 0, 67108864,
-        'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
-    ),
-    (
-        'document_depth', 1000, 'count', 0, 1000,
-        'How deep a JSON patch may nest arrays and objects in a state or an activity.'
-    ),
-    (
-        'patch_operations', 10000, 'count', 0, 1000000,
-        'The operations of one JSON patch.'
-    ),
-    (
-        'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
-        'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
-    ),
-    (
-        'patch_shifted_items', 100000000, 'count', 0, 10000000000,
-        'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
-    );
-end;
-
-comment on function agui_internal.known_settings() is
-    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
-    'a restore without data: the defaults hold then.';
-
-revoke execute on function agui_internal.known_settings() from public;
-
 -- sql/internal/settings/setting_value.sql
+-- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
 create or replace function agui_internal.setting_value(name text)
 returns numeric
-language sql
+language plpgsql
 stable
 parallel safe
-return coalesce(
-    (select setting.value from agui_internal.setting as setting where setting.name = setting_value.name),
-    (select known.default_value from agui_internal.known_settings() as known where known.name = setting_value.name)
-);
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    value constant numeric := (select setting.value from agui_internal.setting as setting where setting.name = setting_value.name);
+begin
+    if value is not null then
+        return value;
+    end if;
+    return (select known.default_value from agui_internal.known_settings() as known where known.name = setting_value.name);
+end
+$$;
 
 comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
 
@@ -11543,6 +11506,51 @@ comment on function agui_internal.define_settings() is
 
 revoke execute on function agui_internal.define_settings() from public;
 
+-- sql/internal/settings/known_settings.sql
+-- The one place for each default.
+create or replace function agui_internal.known_settings()
+returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
+language sql
+immutable
+parallel safe
+begin atomic
+    values
+    (
+        'lease', 300::numeric, 'seconds', 0::numeric, 31536000::numeric,
+        'How long a run may be in progress without a sign of life before it counts as stale.'
+    ),
+    (
+        'heartbeat_lease', 30, 'seconds', 0, 31536000,
+        'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+    ),
+    (
+        'document_bytes', 16777216, 'bytes', 0, 67108864,
+        'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
+    ),
+    (
+        'document_depth', 1000, 'count', 0, 1000,
+        'How deep a JSON patch may nest arrays and objects in a state or an activity.'
+    ),
+    (
+        'patch_operations', 10000, 'count', 0, 1000000,
+        'The operations of one JSON patch.'
+    ),
+    (
+        'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
+        'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
+    ),
+    (
+        'patch_shifted_items', 100000000, 'count', 0, 10000000000,
+        'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
+    );
+end;
+
+comment on function agui_internal.known_settings() is
+    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
+    'a restore without data: the defaults hold then.';
+
+revoke execute on function agui_internal.known_settings() from public;
+
 -- sql/internal/settings/limits_of_patches.sql
 create or replace function agui_internal.limits_of_patches()
 returns agui_internal.patch_limits
@@ -15597,7 +15605,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''1f36fcbafd7c2b5b60757ac95cfce2cf1c07f737c96ae3a9bd98d1e9b31d94c5'', ''{
+as 'select 2, ''bb1c532e02777c0a2cbf79312a75e682172dc7a5e471ee6439524424114934d8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
