@@ -34,6 +34,8 @@ drop function agui_internal.title_of_message(message json);
 drop function agui_internal.title_of_input(events json, input json);
 drop function agui_internal.thread_cursor(active_at timestamptz, thread_key uuid);
 drop function agui_internal.show_threads(activities agui.thread_activity[], scope text);
+drop trigger settle_activity on agui.thread_activity;
+drop function agui_internal.settle_activity();
 drop function agui_internal.scope_key(thread_key uuid);
 drop function agui_internal.rebuild_activity(thread_key uuid);
 drop function agui_internal.note_run_begun(thread_key uuid, active_at timestamptz, events json, input json);
@@ -114,7 +116,7 @@ drop type agui_internal.open_part;
 drop function agui_internal.note_uptime(is_writer boolean);
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.is_newly_promoted();
-drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
+drop function agui_internal.close_stale_runs(head agui.run, subject text);
 drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
 drop function agui_internal.alive_until(run agui.run);
 drop function agui_internal.json_text(token text);
@@ -215,7 +217,7 @@ drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, 
 drop function agui_internal.thread_lock_id(thread_key uuid);
 drop function agui_internal.status_after(last_event_type text);
 drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
-drop function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text);
+drop function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text);
 drop type agui_internal.run_position;
 drop trigger refuse_truncate on agui.thread;
 drop trigger refuse_change on agui.thread;
@@ -349,7 +351,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''c63cd074093469939235ecd2d4c2847462f0050e6a081aca2649389ce51de544'', ''{
+as 'select 1, ''7545461baf2376cf0f0d3c0007e7450ba629d193740bd674f19e5dab80b57211'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
