@@ -169,7 +169,8 @@ func isType(tokens []token, i int) bool {
 	if before.text == "::" || before.text == "constant" {
 		return true
 	}
-	isCast := before.text == "as" && at(tokens, i, +1).text == ")"
+	after := at(tokens, i, +1)
+	isCast := before.text == "as" && (after.text == ")" || after.text == "[")
 	isVariable := before.kind == "word" && !strings.Contains(before.text, ".") && !breaks[before.text]
 	return types[tokens[i].text] && (isCast || isVariable)
 }
@@ -213,7 +214,7 @@ var (
 
 func init() {
 	for word := range breaks {
-		notFunctions[word] = true
+		notFunctions[word] = word != "left" && word != "right"
 	}
 }
 

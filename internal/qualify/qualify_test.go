@@ -10,8 +10,9 @@ func TestSQL(t *testing.T) {
 	for text, want := range map[string]string{
 		`select count(*) from agui.run where run_no = $1 and n + 1 - 2 > 0`: `select pg_catalog.count(*) from agui.run where ` +
 			`run_no operator(pg_catalog.=) $1 and n operator(pg_catalog.+) 1 operator(pg_catalog.-) 2 operator(pg_catalog.>) 0`,
-		`select 'a = b', "x = y", -- c = d`:                                    `select 'a = b', "x = y", -- c = d`,
-		`select $1::text[], cast($2 as uuid), x::int, extract(epoch from age)`: `select $1::pg_catalog.text[], cast($2 as pg_catalog.uuid), x::int, extract(epoch from age)`,
+		`select left(a, 2) from agui.b left join agui.c on true`:                                           `select pg_catalog.left(a, 2) from agui.b left join agui.c on true`,
+		`select 'a = b', "x = y", -- c = d`:                                                                `select 'a = b', "x = y", -- c = d`,
+		`select $1::text[], cast($2 as uuid), cast($3::text[] as json[]), x::int, extract(epoch from age)`: `select $1::pg_catalog.text[], cast($2 as pg_catalog.uuid), cast($3::pg_catalog.text[] as pg_catalog.json[]), x::int, extract(epoch from age)`,
 		`with recursive a as (select 1), b as (select 2) select from a join b on a.x <> all ($1)`: `with recursive a as (select 1), b as (select 2) ` +
 			`select from a join b on a.x operator(pg_catalog.<>) all ($1)`,
 		`update agui.run set (a, b) = (c, d), e = f from pg_class where agui.f(x => 1)`: `update agui.run set (a, b) = (c, d), e operator(pg_catalog.=) f ` +
