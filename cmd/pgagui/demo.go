@@ -175,7 +175,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 		return err
 	}
 	for line := range strings.Lines(picture.String()) {
-		fmt.Fprint(d.p.out, "  ", line)
+		fmt.Fprint(d.p.styled(), "  ", line)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/address"
+	"github.com/pgagui/pgagui/internal/printable"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -20,6 +22,8 @@ type program struct {
 	in       io.Reader
 	out      io.Writer // results
 	messages io.Writer // everything else
+	// The terminals behind out and messages, for what colors or moves; nil: there is none.
+	terminal, messageTerminal *os.File
 
 	databaseURL string
 	scope       string
@@ -28,12 +32,17 @@ type program struct {
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
-	p := &program{in: in, out: out, messages: messages}
+	// What others wrote does not act on a terminal. Results that go elsewhere stay as they are, byte for byte; messages do not, for
+	// they are read on a terminal in the end.
+	p := &program{in: in, out: out, messages: printable.NewWriter(messages), terminal: terminalOf(out), messageTerminal: terminalOf(messages)}
+	if p.terminal != nil {
+		p.out = printable.NewWriter(p.terminal)
+	}
 	root := p.rootCommand()
 	root.SetArgs(arguments)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(messages)
+	root.SetOut(p.out)
+	root.SetErr(p.messages)
 
 	// Whatever fails before a command begins its work is wrong usage.
 	begun := false
@@ -50,7 +59,7 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 	}
 	err = p.adviseOnPermission(command, err)
 	if text := describe(err); text != "" {
-		fmt.Fprintln(messages, text)
+		fmt.Fprintln(p.messages, text)
 	}
 	return exitCode(err)
 }
@@ -120,6 +129,9 @@ func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, 
 
 // openPool opens a pool, whatever the database holds.
 func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	if _, err := address.Parse(p.databaseURL); err != nil {
+		return nil, &unavailableError{err}
+	}
 	config, err := pgxpool.ParseConfig(p.databaseURL)
 	if err != nil {
 		return nil, &unavailableError{err}
