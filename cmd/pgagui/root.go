@@ -73,7 +73,7 @@ of runs in it, and snapshots that give a conversation back at once.
 
 "pgagui demo" shows all of it in some seconds and needs no database.
 
-Results go to stdout, everything else to stderr.`,
+Results go to stdout, everything else to stderr. On a terminal, characters that act on it are shown as escapes such as \u001b.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -81,6 +81,8 @@ Results go to stdout, everything else to stderr.`,
 	flags.StringVar(&p.databaseURL, "database-url", os.Getenv("DATABASE_URL"),
 		"address of the database, postgres://user@host/name;\nwithout it $DATABASE_URL, then libpq's $PGHOST, $PGDATABASE, …")
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
+	flags.Var(&addressFile{address: &p.databaseURL}, "database-url-file", "file that holds the address, which may have a password in it then\n(see: pgagui help connection)")
+	root.MarkFlagsMutuallyExclusive("database-url", "database-url-file")
 	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on (see: pgagui help scopes)")
 	flags.BoolVar(&p.json, "json", false, "print results as JSON")
 
@@ -105,7 +107,7 @@ Results go to stdout, everything else to stderr.`,
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor, p.benchCommand())
-	root.AddCommand(p.versionCommand(), exitCodesTopic(), scopesTopic())
+	root.AddCommand(p.versionCommand(), connectionTopic(), exitCodesTopic(), scopesTopic())
 	p.offerIDs(root)
 	return root
 }
