@@ -13,6 +13,67 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const AddMessages = `-- name: AddMessages :exec
+select agui_internal.add_messages(
+    $1::pg_catalog.uuid, $2::int[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::boolean[]
+)
+`
+
+type AddMessagesParams struct {
+	ThreadKey  pgtype.UUID
+	MessageNos []int32
+	MessageIds []string
+	Roles      []string
+	Bodies     []string
+	Print      []bool
+}
+
+func (q *Queries) AddMessages(ctx context.Context, arg AddMessagesParams) error {
+	_, err := q.db.Exec(ctx, AddMessages,
+		arg.ThreadKey,
+		arg.MessageNos,
+		arg.MessageIds,
+		arg.Roles,
+		arg.Bodies,
+		arg.Print,
+	)
+	return err
+}
+
+const AddSnapshot = `-- name: AddSnapshot :exec
+select agui_internal.add_snapshot(
+    $1::pg_catalog.uuid, $2::int, $3::bigint, $4::int[], $5::int[], $6::pg_catalog.text, $7::boolean,
+    $8::pg_catalog.json, $9::pg_catalog.json
+)
+`
+
+type AddSnapshotParams struct {
+	ThreadKey  pgtype.UUID
+	RunNo      int32
+	ThroughSeq int64
+	Lows       []int32
+	Highs      []int32
+	State      string
+	PrintState bool
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
+}
+
+func (q *Queries) AddSnapshot(ctx context.Context, arg AddSnapshotParams) error {
+	_, err := q.db.Exec(ctx, AddSnapshot,
+		arg.ThreadKey,
+		arg.RunNo,
+		arg.ThroughSeq,
+		arg.Lows,
+		arg.Highs,
+		arg.State,
+		arg.PrintState,
+		arg.Interrupts,
+		arg.Lanes,
+	)
+	return err
+}
+
 const BatchesBetween = `-- name: BatchesBetween :many
 select
     batch.first_seq, batch.n, batch.run_no, batch.events,
@@ -173,9 +234,7 @@ func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnap
 }
 
 const DropSnapshots = `-- name: DropSnapshots :exec
-select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
-from agui.snapshot
-where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) any ($2::int[])
+select agui_internal.drop_snapshots($1::pg_catalog.uuid, $2::int[])
 `
 
 type DropSnapshotsParams struct {
@@ -203,6 +262,18 @@ func (q *Queries) FoldBase(ctx context.Context, arg FoldBaseParams) (int32, erro
 	var run_no int32
 	err := row.Scan(&run_no)
 	return run_no, err
+}
+
+const HoldThread = `-- name: HoldThread :one
+select agui_internal.hold_thread($1::pg_catalog.uuid)::boolean as is_held
+`
+
+// False: another transaction holds it, or it is gone.
+func (q *Queries) HoldThread(ctx context.Context, threadKey pgtype.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HoldThread, threadKey)
+	var is_held bool
+	err := row.Scan(&is_held)
+	return is_held, err
 }
 
 const InputPlaces = `-- name: InputPlaces :many
@@ -241,91 +312,6 @@ func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]Inp
 		return nil, err
 	}
 	return items, nil
-}
-
-const InsertMessages = `-- name: InsertMessages :exec
-insert into agui.message (thread_key, message_no, message_id, role, body)
-select
-    $1::pg_catalog.uuid,
-    added.message_no,
-    coalesce(case when added.message_id operator(pg_catalog.<>) '' then added.message_id end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'id')::pg_catalog.text)),
-    coalesce(case when added.role operator(pg_catalog.<>) '' then added.role end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'role')::pg_catalog.text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::pg_catalog.json
-from (
-    select
-        pg_catalog.unnest($2::int[]) as message_no,
-        pg_catalog.unnest($3::pg_catalog.text[]) as message_id,
-        pg_catalog.unnest($4::pg_catalog.text[]) as role,
-        pg_catalog.unnest($5::pg_catalog.text[]) as body,
-        pg_catalog.unnest($6::boolean[]) as patched
-) as added
-`
-
-type InsertMessagesParams struct {
-	ThreadKey  pgtype.UUID
-	MessageNos []int32
-	MessageIds []string
-	Roles      []string
-	Bodies     []string
-	Patched    []bool
-}
-
-// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
-// the reducer in SQL writes it.
-func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
-	_, err := q.db.Exec(ctx, InsertMessages,
-		arg.ThreadKey,
-		arg.MessageNos,
-		arg.MessageIds,
-		arg.Roles,
-		arg.Bodies,
-		arg.Patched,
-	)
-	return err
-}
-
-const InsertSnapshot = `-- name: InsertSnapshot :exec
-insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
-select
-    $1::pg_catalog.uuid, $2::int, $3::bigint,
-    coalesce((
-        select pg_catalog.array_agg(pg_catalog.int4range(part.low, part.high) order by part.position)
-        from (
-            select
-                pg_catalog.unnest($4::int[]) as low,
-                pg_catalog.unnest($5::int[]) as high,
-                pg_catalog.generate_series(1, pg_catalog.cardinality($4::int[])) as position
-        ) as part
-    ), '{}'),
-    case when $6::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb($7::pg_catalog.text)) else $7::pg_catalog.text end::pg_catalog.json,
-    $8::pg_catalog.json, $9::pg_catalog.json
-`
-
-type InsertSnapshotParams struct {
-	ThreadKey    pgtype.UUID
-	RunNo        int32
-	ThroughSeq   int64
-	Lows         []int32
-	Highs        []int32
-	StatePatched bool
-	State        string
-	Interrupts   rawjson.Text
-	Lanes        rawjson.Text
-}
-
-func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
-	_, err := q.db.Exec(ctx, InsertSnapshot,
-		arg.ThreadKey,
-		arg.RunNo,
-		arg.ThroughSeq,
-		arg.Lows,
-		arg.Highs,
-		arg.StatePatched,
-		arg.State,
-		arg.Interrupts,
-		arg.Lanes,
-	)
-	return err
 }
 
 const LastMessageNo = `-- name: LastMessageNo :one
@@ -389,18 +375,6 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 	return items, nil
 }
 
-const LockThread = `-- name: LockThread :one
-select true::boolean as is_locked from agui.thread where thread.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid for no key update skip locked
-`
-
-// No row: another transaction holds it, or it is gone.
-func (q *Queries) LockThread(ctx context.Context, threadKey pgtype.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, LockThread, threadKey)
-	var is_locked bool
-	err := row.Scan(&is_locked)
-	return is_locked, err
-}
-
 const LogBytesSince = `-- name: LogBytesSince :one
 select agui_internal.log_bytes_since($1::pg_catalog.uuid, $2::int, $3::int)::bigint as log_bytes
 `
@@ -419,14 +393,7 @@ func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (i
 }
 
 const MarkCompacted = `-- name: MarkCompacted :exec
-update agui.run
-set (n, log_bytes) = (compacted.n, compacted.log_bytes)
-from (
-    select
-        pg_catalog.unnest($2::int[]) as run_no, pg_catalog.unnest($3::bigint[]) as last_seq,
-        pg_catalog.unnest($4::bigint[]) as n, pg_catalog.unnest($5::bigint[]) as log_bytes
-) as compacted
-where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.run_no operator(pg_catalog.=) compacted.run_no and run.last_seq operator(pg_catalog.=) compacted.last_seq
+select agui_internal.mark_compacted($1::pg_catalog.uuid, $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
 `
 
 type MarkCompactedParams struct {

@@ -12,17 +12,6 @@ import (
 	"time"
 )
 
-const MayRepack = `-- name: MayRepack :one
-select pg_catalog.has_table_privilege('agui.batch', 'delete')::boolean as allowed
-`
-
-func (q *Queries) MayRepack(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, MayRepack)
-	var allowed bool
-	err := row.Scan(&allowed)
-	return allowed, err
-}
-
 const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::pg_catalog.uuid as thread_key, (due).run_no::int as run_no
 from agui_internal.next_to_repack($1::pg_catalog.uuid, $2::interval, $3::pg_catalog.uuid[]) as due

@@ -1,5 +1,5 @@
 -- The upkeep by pg_cron, without any program outside the database. Run this once with psql, in the database that has the schema agui and is
--- the one of cron.database_name, as the role that the jobs shall run as: it needs agui_maintainer, and usage on the schema cron.
+-- the one of cron.database_name, as the role that the jobs shall run as: it needs agui_worker (agui_maintainer, too, to erase), and usage on the schema cron.
 -- Running it again replaces the schedules. (For a database other than cron.database_name: cron.schedule_in_database.)
 --
 -- pg_cron starts a job again only when the last one has ended, and each commits as it goes: a restart of the server loses nothing.

@@ -18,9 +18,9 @@ from agui_internal.choose_to_compact(
 ) as next
 where (next).run_no is not null;
 
--- name: LockThread :one
--- No row: another transaction holds it, or it is gone.
-select true::boolean as is_locked from agui.thread where thread.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid for no key update skip locked;
+-- name: HoldThread :one
+-- False: another transaction holds it, or it is gone.
+select agui_internal.hold_thread(@thread_key::pg_catalog.uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
 select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
@@ -63,9 +63,7 @@ select coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0)::in
 
 -- name: DropSnapshots :exec
 -- Drops the snapshots that runs were given while they were in progress.
-select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
-from agui.snapshot
-where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) any (@run_nos::int[]);
+select agui_internal.drop_snapshots(@thread_key::pg_catalog.uuid, @run_nos::int[]);
 
 -- name: LastMessageNo :one
 select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid;
@@ -133,51 +131,20 @@ where batch.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
 order by batch.first_seq
 limit @page::int;
 
--- name: InsertMessages :exec
--- An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
--- the reducer in SQL writes it.
-insert into agui.message (thread_key, message_no, message_id, role, body)
-select
-    @thread_key::pg_catalog.uuid,
-    added.message_no,
-    coalesce(case when added.message_id operator(pg_catalog.<>) '' then added.message_id end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'id')::pg_catalog.text)),
-    coalesce(case when added.role operator(pg_catalog.<>) '' then added.role end, agui_internal.json_string_text((agui_internal.json_guard(added.body)::pg_catalog.json operator(pg_catalog.->) 'role')::pg_catalog.text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::pg_catalog.json
-from (
-    select
-        pg_catalog.unnest(@message_nos::int[]) as message_no,
-        pg_catalog.unnest(@message_ids::pg_catalog.text[]) as message_id,
-        pg_catalog.unnest(@roles::pg_catalog.text[]) as role,
-        pg_catalog.unnest(@bodies::pg_catalog.text[]) as body,
-        pg_catalog.unnest(@patched::boolean[]) as patched
-) as added;
+-- name: AddMessages :exec
+select agui_internal.add_messages(
+    @thread_key::pg_catalog.uuid, @message_nos::int[], @message_ids::pg_catalog.text[], @roles::pg_catalog.text[], @bodies::pg_catalog.text[], @print::boolean[]
+);
 
--- name: InsertSnapshot :exec
-insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
-select
-    @thread_key::pg_catalog.uuid, @run_no::int, @through_seq::bigint,
-    coalesce((
-        select pg_catalog.array_agg(pg_catalog.int4range(part.low, part.high) order by part.position)
-        from (
-            select
-                pg_catalog.unnest(@lows::int[]) as low,
-                pg_catalog.unnest(@highs::int[]) as high,
-                pg_catalog.generate_series(1, pg_catalog.cardinality(@lows::int[])) as position
-        ) as part
-    ), '{}'),
-    case when @state_patched::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(@state::pg_catalog.text)) else @state::pg_catalog.text end::pg_catalog.json,
-    @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json;
+-- name: AddSnapshot :exec
+select agui_internal.add_snapshot(
+    @thread_key::pg_catalog.uuid, @run_no::int, @through_seq::bigint, @lows::int[], @highs::int[], @state::pg_catalog.text, @print_state::boolean,
+    @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json
+);
 
 -- name: MarkCompacted :exec
 -- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
-update agui.run
-set (n, log_bytes) = (compacted.n, compacted.log_bytes)
-from (
-    select
-        pg_catalog.unnest(@run_nos::int[]) as run_no, pg_catalog.unnest(@last_seqs::bigint[]) as last_seq,
-        pg_catalog.unnest(@ns::bigint[]) as n, pg_catalog.unnest(@log_bytes::bigint[]) as log_bytes
-) as compacted
-where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.run_no operator(pg_catalog.=) compacted.run_no and run.last_seq operator(pg_catalog.=) compacted.last_seq;
+select agui_internal.mark_compacted(@thread_key::pg_catalog.uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[]);
 
 -- name: DropNeedlessSnapshot :one
 select agui_internal.drop_needless_snapshot(@thread_key::pg_catalog.uuid, @run_no::int)::boolean as dropped;

@@ -10,6 +10,3 @@ from agui_internal.repack_run(@thread_key::pg_catalog.uuid, @run_no::int, @after
 
 -- name: ReweighSnapshots :one
 select agui_internal.prune_snapshots(@thread_key::pg_catalog.uuid)::int as dropped;
-
--- name: MayRepack :one
-select pg_catalog.has_table_privilege('agui.batch', 'delete')::boolean as allowed;

@@ -66,10 +66,12 @@ drop function agui_internal.run_size(thread_key uuid, run_no int, through_seq bi
 drop function agui_internal.prune_snapshots(thread_key uuid);
 drop function agui_internal.previous_tip(thread_key uuid, before_no int);
 drop function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz);
+drop function agui_internal.mark_compacted(thread_key uuid, run_nos int[], last_seqs bigint[], ns bigint[], log_bytes bigint[]);
 drop function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int);
 drop function agui_internal.is_worth_keeping(log_bytes bigint, snapshot_bytes bigint);
 drop function agui_internal.input_bytes(thread_key uuid, run_no int);
 drop function agui_internal.held_messages(thread_key uuid, run_no int);
+drop function agui_internal.drop_snapshots(thread_key uuid, run_nos int[]);
 drop function agui_internal.drop_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.drop_needless_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[]);
@@ -77,6 +79,8 @@ drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agu
 drop type agui_internal.carried_fold;
 drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, out thread_key uuid, out run_no int, out place timestamptz);
 drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint);
+drop function agui_internal.add_snapshot(thread_key uuid, run_no int, through_seq bigint, lows int[], highs int[], state text, print_state boolean, interrupts json, lanes json);
+drop function agui_internal.add_messages(thread_key uuid, message_nos int[], message_ids text[], roles text[], bodies text[], print boolean[]);
 drop function agui_internal.limits_of_patches();
 drop function agui_internal.define_settings();
 drop function agui_internal.write_session_state(thread_key uuid, run_no int, key text, document json, version bigint, if_changed boolean, subject text);
@@ -139,6 +143,7 @@ drop function agui_internal.note_failure(job text, thread_key uuid, run_no int, 
 drop function agui_internal.note_attempt(job text, thread_key uuid, run_no int);
 drop function agui_internal.job_lock_id(name text);
 drop function agui_internal.is_fault(code text);
+drop function agui_internal.hold_thread(thread_key uuid);
 drop function agui_internal.begin_step();
 drop function agui_internal.back_off(attempts int);
 drop function agui_internal.allow_log_change(allowed boolean);
@@ -342,7 +347,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''3a61c7aefa5febbbcb8a63dc9a77522466b83a4513a8963a5fb152631d20464b'', ''{
+as 'select 1, ''c63cd074093469939235ecd2d4c2847462f0050e6a081aca2649389ce51de544'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -25,6 +25,7 @@ create or replace function agui.append(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -38,8 +39,9 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
+        -- All columns, in the order of the table: the plan then needs no node that puts them in order.
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
@@ -102,6 +104,7 @@ create or replace function agui.append_many(
 returns setof agui.append_result
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -284,6 +287,7 @@ create or replace function agui.import_events(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -437,6 +441,7 @@ create or replace function agui.save_checkpoint(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -517,6 +522,7 @@ create or replace function agui.erase(thread_id text, reason text default null, 
 returns agui.erasure
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -633,6 +639,7 @@ create or replace function agui.lift_erasure(thread_id text, scope text default 
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -2186,6 +2193,7 @@ create or replace function agui.abandon(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -2339,6 +2347,7 @@ create or replace function agui.keep_alive(
 returns setof agui.keep_alive_row
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -2537,6 +2546,7 @@ create or replace function agui.request_stop(
 returns int
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -2965,6 +2975,7 @@ create or replace function agui.remove_session_state(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -2999,6 +3010,7 @@ create or replace function agui.save_session(session json, scope text default ''
 returns json
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -3030,6 +3042,7 @@ create or replace function agui.save_session_state(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -3071,6 +3084,7 @@ create or replace function agui.save_sessions(sessions json, scope text default 
 returns json
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -3223,6 +3237,7 @@ create or replace function agui.set_setting(name text, value text)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -3439,6 +3454,7 @@ create or replace function agui.set_thread(
 returns agui.thread_row
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -4043,8 +4059,7 @@ begin
 
         near := null;
         if next.run_no is not null then
-            perform from agui.thread as thread where thread.thread_key = next.thread_key for no key update skip locked;
-            if not found then
+            if not agui_internal.hold_thread(next.thread_key) then
                 perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
                 busy := busy || next.thread_key;
             elsif not exists (
@@ -4098,11 +4113,9 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
-    if pg_catalog.has_table_privilege('agui.batch', 'delete') then
-        call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
-        set local search_path = pg_catalog, pg_temp;
-    end if;
+    -- Most of the log is stored as small batches until it is repacked.
+    call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
+    set local search_path = pg_catalog, pg_temp;
 
     select pg_catalog.count(*) into waiting
     from agui.quarantine as quarantine
@@ -4123,8 +4136,7 @@ $$;
 
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
-    'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
-    'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
+    'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
     'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
@@ -4185,11 +4197,7 @@ begin
             exit;
         end if;
         begin
-            perform
-            from agui.thread as thread
-            where thread.thread_key = candidate.thread_key
-            for no key update skip locked;
-            if found then
+            if agui_internal.hold_thread(candidate.thread_key) then
                 -- Looked at anew: it may have ended since, and is compaction's then.
                 select run.* into latest
                 from agui.run as run
@@ -4247,7 +4255,9 @@ declare
 begin
     for role in
         select *
-        from (values ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_maintainer', 'agui_writer')) as role (name, member_of)
+        from (values
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+        ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
         begin
@@ -4291,7 +4301,7 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
+    'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
     'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
     'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
@@ -4368,6 +4378,7 @@ create or replace function agui.rebuild_snapshots(thread_id text, scope text def
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -4537,6 +4548,7 @@ create or replace function agui.retry(job text default null, thread_id text defa
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -5595,9 +5607,10 @@ parallel safe
 -- No function in it but the server's own, and no subquery: so it is inlined.
 return octet_length(events::text) <= 1000
     and strpos(events::text, '\u') = 0
+    and json_typeof(events) = 'array'
     and events -> 1 is null
-    and json_typeof(events -> 0 -> 'type') = 'string'
-    and events -> 0 ->> 'type' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+    and json_typeof(events #> '{0,type}') = 'string'
+    and events #>> '{0,type}' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
 
 comment on function agui_internal.is_single_token_event(json) is
     'Whether this is an array of a single short event that is no news to the life cycle of its run: most of what live streams bring. '
@@ -5634,14 +5647,17 @@ create or replace function agui_internal.lock_thread(thread_key uuid)
 returns void
 language plpgsql
 volatile
-set search_path = pg_catalog, pg_temp
+-- Every append calls it: to pin the search path would take longer than the lock. So every name in it is qualified.
 as $$
 begin
-    perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
-    if current_setting('transaction_isolation') <> 'read committed' then
+    -- Where nobody holds the lock, this is an expression and no query.
+    if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+        perform pg_catalog.pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+    end if;
+    if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
         -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
         -- gets 40001; where batches were appended since, the caller's own insert or update gets the same.
-        perform from agui.thread as thread where thread.thread_key = lock_thread.thread_key for no key update;
+        perform from agui.thread as thread where thread.thread_key operator(pg_catalog.=) lock_thread.thread_key for no key update;
     end if;
 end
 $$;
@@ -5918,8 +5934,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Said by agui_internal.repack_run and agui.erase alone, which look after what they change. Who may change it at all is a matter of privileges.
-    if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' then
+    -- Said by agui_internal.repack_run and agui_internal.erase_thread alone, which look after what they change and have the rights of the owner. Another role
+    -- can say so, too, but only the owner, and superusers, may truncate.
+    if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' and has_table_privilege(tg_relid, 'truncate') then
         return coalesce(new, old);
     end if;
     raise exception using
@@ -6168,6 +6185,7 @@ create or replace function agui_internal.erase_thread(thread_key uuid, reason te
 returns agui.erasure
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -9333,6 +9351,26 @@ comment on function agui_internal.begin_step() is 'Sets what each transaction of
 
 revoke execute on function agui_internal.begin_step() from public;
 
+-- sql/internal/jobs/hold_thread.sql
+create or replace function agui_internal.hold_thread(thread_key uuid)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform from agui.thread as thread where thread.thread_key = hold_thread.thread_key for no key update skip locked;
+    return found;
+end
+$$;
+
+comment on function agui_internal.hold_thread(uuid) is
+    'Takes the row of a thread, which keeps other jobs from it until the transaction ends. False: another transaction holds it, or it is gone. '
+    'Appends do not wait for it.';
+
+revoke execute on function agui_internal.hold_thread(uuid) from public;
+
 -- sql/internal/jobs/is_fault.sql
 create or replace function agui_internal.is_fault(code text)
 returns boolean
@@ -9368,6 +9406,7 @@ create or replace function agui_internal.note_attempt(job text, thread_key uuid,
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -9393,6 +9432,7 @@ create or replace function agui_internal.note_failure(job text, thread_key uuid,
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -9420,6 +9460,7 @@ create or replace function agui_internal.note_success(job text, thread_key uuid,
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -9472,6 +9513,7 @@ create or replace function agui_internal.take_back_attempt(job text, thread_key 
 returns void
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
     delete from agui_internal.job_note as note
@@ -10175,6 +10217,7 @@ create or replace function agui_internal.note_uptime(is_writer boolean)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -10326,6 +10369,7 @@ create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -10402,7 +10446,12 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     with rule (privileges, objects, grantees) as (values
-        (array['usage'], array['schema agui', 'schema agui_internal'], array['agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor']),
+        (
+            array['usage'],
+            array['schema agui', 'schema agui_internal'],
+            array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
+        ),
+        -- Nobody but the owner writes to a table: the functions that do have the rights of the owner.
         (
             array['select'],
             array[
@@ -10410,65 +10459,33 @@ as $$
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
                 'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
-            array['agui_reader', 'agui_writer']
+            array['agui_reader']
         ),
-        (
-            array['insert'],
-            array[
-                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui_internal.job_note'
-            ],
-            array['agui_writer']
-        ),
-        (
-            array[
-                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (has_heartbeat)', 'update (stop_requested_at)',
-                'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
-            ],
-            array['table agui.run'],
-            array['agui_writer']
-        ),
-        (
-            array[
-                'update (through_seq)', 'update (message_nos)', 'update (state)', 'update (interrupts)', 'update (lanes)', 'update (created_at)'
-            ],
-            array['table agui.snapshot'],
-            array['agui_writer']
-        ),
-        (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
-        (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
-        (array['update'], array['table agui.thread_activity', 'table agui_internal.job_note'], array['agui_writer']),
-        (array['delete'], array['table agui_internal.job_note'], array['agui_writer']),
-        -- Nothing changes a thread's row; locking it takes the right to.
-        (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
-
         (
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
-            array['agui_reader', 'agui_writer', 'pg_monitor']
-        ),
-        (array['insert', 'update'], array['table agui_internal.uptime'], array['agui_writer']),
-        (array['update (value)'], array['table agui_internal.setting'], array['agui_maintainer']),
-
-        -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-        (
-            array['delete'],
-            array[
-                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity',
-                'table agui.session_key', 'table agui.checkpoint'
-            ],
-            array['agui_maintainer']
-        ),
-        (
-            array['update (recorded_at)', 'update (n)', 'update (events)', 'update (earlier_us)'],
-            array['table agui.batch'],
-            array['agui_maintainer']
-        ),
-        (
-            array['insert', 'update (allowed_at)', 'update (allowed_by)', 'update (scope)', 'update (thread_id)'],
-            array['table agui.erasure'],
-            array['agui_maintainer']
+            array['agui_reader', 'pg_monitor']
         )
+    ),
+    changer (grantee, routines) as (
+        values
+            ('agui_writer', array[
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.keep_alive', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
+            ]),
+            ('agui_worker', array[
+                'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
+                -- Their steps, which the procedures and the jobs in Go share.
+                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
+                'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
+                'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
+            ]),
+            ('agui_maintainer', array[
+                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui_internal.begin_step', 'agui_internal.erase_thread'
+            ])
     )
     select privilege.name, object.name, grantee.name
     from rule
@@ -10483,15 +10500,18 @@ as $$
         on namespace.nspname in ('agui', 'agui_internal')
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
-    join (values ('agui_reader'), ('agui_writer'), ('agui_maintainer'), ('pg_monitor')) as grantee (name)
-        -- What cannot write is for readers, all the rest for writers. Who imports says when things happened. pg_monitor gets what the
-        -- command line and agui.lag call.
-        on case grantee.name
-            when 'agui_reader' then routine.provolatile <> 'v'
-            when 'agui_writer' then routine.proname not in ('grant_access', 'define_settings', 'record_objects', 'import_events', 'set_setting')
-            when 'agui_maintainer' then routine.proname in ('import_events', 'set_setting')
-            else routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
-        end
+    cross join lateral (
+        -- What cannot write is for readers. pg_monitor gets what the command line and agui.lag call.
+        select 'agui_reader'
+        where routine.provolatile <> 'v'
+        union all
+        select changer.grantee
+        from changer
+        where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
+        union all
+        select 'pg_monitor'
+        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
+    ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;
 
@@ -10559,7 +10579,7 @@ as $$
         select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
         from (
             select * from present
-            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor')
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor')
             except
             select * from expected
         ) as surplus
@@ -10909,6 +10929,7 @@ create or replace function agui_internal.repack_run(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -11011,7 +11032,7 @@ $$;
 comment on function agui_internal.repack_run(uuid, int, bigint) is
     'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
     'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done. To write to the log takes the rights of agui_maintainer.';
+    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;
 
@@ -11528,6 +11549,79 @@ comment on function agui_internal.limits_of_patches() is
 
 revoke execute on function agui_internal.limits_of_patches() from public;
 
+-- sql/internal/snapshots/add_messages.sql
+create or replace function agui_internal.add_messages(
+    thread_key  uuid,
+    message_nos int[],
+    message_ids text[],
+    roles       text[],
+    bodies      text[],
+    print       boolean[]
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui.message (thread_key, message_no, message_id, role, body)
+    select
+        add_messages.thread_key,
+        added.message_no,
+        coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
+        coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
+        case when added.print then agui_internal.fold_patched_body(added.body) else added.body end::json
+    from unnest(message_nos, message_ids, roles, bodies, print) as added (message_no, message_id, role, body, print);
+end
+$$;
+
+comment on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) is
+    'Stores versions of messages that were folded outside of the database, before the snapshots that hold them. An id or a role that is empty is '
+    'read from the message: it says how, where they hold what text cannot. print: the content was patched, and is to be printed as the reducer in '
+    'SQL does. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) from public;
+
+-- sql/internal/snapshots/add_snapshot.sql
+create or replace function agui_internal.add_snapshot(
+    thread_key  uuid,
+    run_no      int,
+    through_seq bigint,
+    lows        int[],
+    highs       int[],
+    state       text,
+    print_state boolean,
+    interrupts  json,
+    lanes       json
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
+    values (
+        add_snapshot.thread_key, add_snapshot.run_no, add_snapshot.through_seq,
+        array(
+            select int4range(part.low, part.high)
+            from unnest(lows, highs) with ordinality as part (low, high, position)
+            order by part.position
+        ),
+        case when print_state then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(add_snapshot.state)) else add_snapshot.state end::json,
+        add_snapshot.interrupts, add_snapshot.lanes
+    );
+end
+$$;
+
+comment on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) is
+    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the ranges of message versions that it holds, high not '
+    'included. print_state: the state was patched, and is to be printed as the reducer in SQL does. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) from public;
+
 -- sql/internal/snapshots/awaits_start.sql
 create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
 returns boolean
@@ -11561,6 +11655,7 @@ create or replace function agui_internal.choose_to_compact(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -11650,6 +11745,7 @@ create or replace function agui_internal.compact_run(thread_key uuid, run_no int
 returns agui_internal.carried_fold
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -11812,6 +11908,7 @@ create or replace function agui_internal.drop_needless_snapshot(thread_key uuid,
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -11872,6 +11969,26 @@ comment on function agui_internal.drop_snapshot(uuid, int) is
     'Deletes the snapshot of a run, if it has one, with the message versions that no other snapshot holds. The caller holds the thread''s row.';
 
 revoke execute on function agui_internal.drop_snapshot(uuid, int) from public;
+
+-- sql/internal/snapshots/drop_snapshots.sql
+create or replace function agui_internal.drop_snapshots(thread_key uuid, run_nos int[])
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
+end
+$$;
+
+comment on function agui_internal.drop_snapshots(uuid, int[]) is
+    'Drops the snapshots of some runs, for example those that they were given while they were in progress. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.drop_snapshots(uuid, int[]) from public;
 
 -- sql/internal/snapshots/held_messages.sql
 create or replace function agui_internal.held_messages(thread_key uuid, run_no int)
@@ -11951,6 +12068,34 @@ comment on function agui_internal.log_bytes_since(uuid, int, int) is
 
 revoke execute on function agui_internal.log_bytes_since(uuid, int, int) from public;
 
+-- sql/internal/snapshots/mark_compacted.sql
+create or replace function agui_internal.mark_compacted(
+    thread_key uuid,
+    run_nos    int[],
+    last_seqs  bigint[],
+    ns         bigint[],
+    log_bytes  bigint[]
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.run as run
+    set n = compacted.n, log_bytes = compacted.log_bytes
+    from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
+    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+end
+$$;
+
+comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) is
+    'Takes runs that were folded outside of the database from the queue of compaction, but for those that something was appended to behind last_seq '
+    'meanwhile. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;
+
 -- sql/internal/snapshots/next_to_compact.sql
 create or replace function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz)
 returns int
@@ -12021,6 +12166,7 @@ create or replace function agui_internal.prune_snapshots(thread_key uuid)
 returns int
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -12135,6 +12281,7 @@ create or replace function agui_internal.write_snapshot(thread_key uuid, run_no 
 returns agui_internal.fold
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -13915,6 +14062,7 @@ create or replace function agui_internal.fill_title(thread_key uuid)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -15366,7 +15514,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''44b7ded7e68412b8424bdcdf8d67c64adf56c04b8ef3553bc1b0cbc9ca224615'', ''{
+as 'select 2, ''659b61c9cef6817fae0972eb0eaa490f9ff843ed320a39577e1622d168f63d3e'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15382,17 +15530,18 @@ routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_c
 routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
 routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
 routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
-routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.alive_until,
-routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
-routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_with,
-routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
-routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
-routine agui_internal.choose_to_compact, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
-routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
-routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_runs,
-routine agui_internal.compact_snapshots, routine agui_internal.compact_step, routine agui_internal.count_plain_events,
-routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
-routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.ensure_thread,
+routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
+routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine agui_internal.allow_log_change,
+routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
+routine agui_internal.back_off, routine agui_internal.batch_with, routine agui_internal.batches_behind,
+routine agui_internal.begin_step, routine agui_internal.catalog_objects, routine agui_internal.changed_objects,
+routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact, routine agui_internal.close_run,
+routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
+routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
+routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
 routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
 routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
@@ -15410,14 +15559,14 @@ routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, rou
 routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
 routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
 routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
-routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
-routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
-routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -15430,46 +15579,47 @@ routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routin
 routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
 routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
 routine agui_internal.limits_of_patches, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.match_beginning,
-routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
-routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
-routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
-routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
-routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
-routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
-routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
-routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
-routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
-routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
-routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
-routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
-routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
-routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
-routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
-routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
-type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
-type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
-type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
-type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
-type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
-type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted,
+routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
+routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
+routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
+routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
+routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
+routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
+routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
+routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
+routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
+routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
+routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
+routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
+trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
+trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
+type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
+type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
+type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
+type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
@@ -15481,8 +15631,8 @@ call agui_internal.record_objects();
 -- End of the record.
 
 -- sql/privileges/roles.sql
--- Roles without login, to be granted to those that connect: agui_reader reads, agui_writer appends and compacts as well,
--- agui_maintainer also repacks and erases.
+-- Roles without login, to be granted to those that connect: agui_reader reads; agui_writer appends, agui_worker runs the jobs, agui_maintainer erases,
+-- repairs and imports, and each of the three reads, too.
 -- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
 call agui.grant_access();
 

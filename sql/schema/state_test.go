@@ -571,7 +571,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	}
 	for range 2 { // while it installs, and when there is nothing to do
 		notice := up(app.String())
-		for _, want := range []string{"create role agui_reader nologin", "grant agui_reader to agui_writer", "grant agui_writer to agui_maintainer", "call agui.grant_access()"} {
+		for _, want := range []string{"create role agui_reader nologin", "grant agui_reader to agui_writer", "grant agui_reader to agui_maintainer", "call agui.grant_access()"} {
 			if !strings.Contains(notice, want) {
 				t.Errorf("the notice does not say %q: %s", want, notice)
 			}
@@ -580,7 +580,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
 
 	// Somebody makes the roles, but not what they are members of.
-	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_maintainer in role agui_writer`)
+	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader`)
 	if notice := up(app.String()); !strings.Contains(notice, "grant agui_reader to agui_writer") || strings.Contains(notice, "create role") ||
 		strings.Contains(notice, "agui_maintainer;") {
 		t.Errorf("notice: %s", notice)
@@ -591,7 +591,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	if notice := up(server.URL("app")); notice != "" {
 		t.Errorf("as superuser: %s", notice)
 	}
-	if !ask[bool](t, superuser, `select pg_has_role('agui_maintainer', 'agui_reader', 'usage')`) {
+	if !ask[bool](t, superuser, `select pg_has_role('agui_writer', 'agui_reader', 'usage')`) {
 		t.Error("the memberships are not repaired")
 	}
 	if notice := up(app.String()); notice != "" {
@@ -617,7 +617,7 @@ func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 		}
 	}
 	if !ask[bool](t, testdb.Connect(t, app.String()), `
-		select pg_has_role('agui_maintainer', 'agui_writer', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage')
+		select pg_has_role('agui_maintainer', 'agui_reader', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage') and pg_has_role('agui_worker', 'agui_reader', 'usage')
 			and has_table_privilege('agui_reader', 'agui.run', 'select')`) {
 		t.Error("roles, memberships or privileges are missing")
 	}

@@ -2,6 +2,7 @@ create or replace function agui.erase(thread_id text, reason text default null, 
 returns agui.erasure
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

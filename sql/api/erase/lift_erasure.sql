@@ -2,6 +2,7 @@ create or replace function agui.lift_erasure(thread_id text, scope text default 
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -2,6 +2,7 @@ create or replace function agui.set_setting(name text, value text)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -42,8 +42,7 @@ begin
 
         near := null;
         if next.run_no is not null then
-            perform from agui.thread as thread where thread.thread_key = next.thread_key for no key update skip locked;
-            if not found then
+            if not agui_internal.hold_thread(next.thread_key) then
                 perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
                 busy := busy || next.thread_key;
             elsif not exists (
@@ -97,11 +96,9 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
-    if pg_catalog.has_table_privilege('agui.batch', 'delete') then
-        call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
-        set local search_path = pg_catalog, pg_temp;
-    end if;
+    -- Most of the log is stored as small batches until it is repacked.
+    call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
+    set local search_path = pg_catalog, pg_temp;
 
     select pg_catalog.count(*) into waiting
     from agui.quarantine as quarantine
@@ -122,8 +119,7 @@ $$;
 
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
-    'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
-    'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
+    'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
     'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '

@@ -49,11 +49,7 @@ begin
             exit;
         end if;
         begin
-            perform
-            from agui.thread as thread
-            where thread.thread_key = candidate.thread_key
-            for no key update skip locked;
-            if found then
+            if agui_internal.hold_thread(candidate.thread_key) then
                 -- Looked at anew: it may have ended since, and is compaction's then.
                 select run.* into latest
                 from agui.run as run

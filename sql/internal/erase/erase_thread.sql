@@ -2,6 +2,7 @@ create or replace function agui_internal.erase_thread(thread_key uuid, reason te
 returns agui.erasure
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
