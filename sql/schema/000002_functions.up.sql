@@ -1326,7 +1326,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || message.type || '"', 'null')),
+                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
         end if;
 
@@ -1877,7 +1877,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at its from';
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -1944,7 +1944,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at its from'
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -2093,7 +2093,8 @@ begin
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                -- Without its path, which may name people: what is refused is in the server's log.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
         end loop;
@@ -5528,7 +5529,7 @@ begin
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then
@@ -5889,6 +5890,38 @@ comment on function agui_internal.plain_event_count(json) is
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
+-- sql/internal/json/json_unguard.sql
+create or replace function agui_internal.json_unguard(document text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
+
+comment on function agui_internal.json_unguard(text) is
+    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
+
+revoke execute on function agui_internal.json_unguard(text) from public;
+
+-- sql/internal/append/quoted_id.sql
+create or replace function agui_internal.quoted_id(id text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when id ~ '^[[{]' then 'which is no string'
+    else agui_internal.json_unguard(to_json(left(id, 200))::text)
+end;
+
+comment on function agui_internal.quoted_id(text) is
+    'An id that an event names (guarded text), for an error: all that errors say is in the server''s log, so nothing that can be no id.';
+
+revoke execute on function agui_internal.quoted_id(text) from public;
+
 -- sql/internal/append/refuse_disorder.sql
 create or replace function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text)
 returns void
@@ -5913,7 +5946,7 @@ begin
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
-            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
             hint = 'Append to the thread that the events belong to; without strict they are kept.';
     end if;
 end
@@ -6020,7 +6053,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                message = format('%s: its parent, %s, is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
@@ -9576,22 +9609,6 @@ comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes 
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
 
--- sql/internal/json/json_unguard.sql
-create or replace function agui_internal.json_unguard(document text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when strpos(document, '\u') = 0 then document
-    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
-end;
-
-comment on function agui_internal.json_unguard(text) is
-    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
-
-revoke execute on function agui_internal.json_unguard(text) from public;
-
 -- sql/internal/json/json_as_string.sql
 create or replace function agui_internal.json_as_string(value json)
 returns text
@@ -11157,7 +11174,7 @@ begin
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', member.name);
+                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
             end case;
         end loop;
     end if;
@@ -11171,7 +11188,7 @@ begin
         if json_typeof(given.versions) <> 'object' then
             problem := 'its versions are no object';
         else
-            select format('its versions have no whole number for the key "%s"', version.name) into problem
+            select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
             where version.value::text !~ '^[0-9]{1,18}$' or version.name is null
             limit 1;
@@ -15563,7 +15580,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''94a5336ba783e272587b28e9d9276cfbed562a54e092584bab545e309051dc3f'', ''{
+as 'select 2, ''339bdce600eff754b254ef5904ebcb87473c65d2697cdf44d40678f42b3bd483'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15636,9 +15653,9 @@ routine agui_internal.note_activity, routine agui_internal.note_attempt, routine
 routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
 routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
 routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
-routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
 routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
 routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
