@@ -29,6 +29,14 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{})
 		return err
 	},
+	"compact-four": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 4})
+		return err
+	},
+	"verify": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Workers: 4})
+		return err
+	},
 	"repack": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
 		_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration), Progress: func(jobs.Repacked) { progress() }})
 		return err
