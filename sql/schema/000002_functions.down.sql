@@ -100,6 +100,8 @@ drop function agui_internal.next_to_repack(near uuid, older_than interval, passe
 drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, through_seq bigint);
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
+drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
+drop function agui_internal.most_bytes(document json);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);

@@ -6763,6 +6763,9 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui_internal.fold := start;
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes);
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
@@ -6809,9 +6812,10 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
                 state := step.content;
@@ -7131,6 +7135,7 @@ begin
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
     if is_loaded then
         result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
@@ -8236,6 +8241,9 @@ revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fo
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
+--
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
 create or replace function agui_internal.fold_steps(
@@ -8291,21 +8299,38 @@ declare
     messages      json;
     content       text;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -8319,11 +8344,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -8492,6 +8518,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -8585,7 +8612,16 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
     end loop;
 
     if growing is not null then
@@ -10736,6 +10772,89 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
     '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/most_bytes.sql
+-- The exact length takes opening the value, which a page of many small ones does not pay for.
+create or replace function agui_internal.most_bytes(document json)
+returns bigint
+language sql
+stable
+parallel safe
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    when pg_column_size(document) > 4096 then octet_length(document::text)
+    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
+    else 255 * pg_column_size(document)
+end;
+
+comment on function agui_internal.most_bytes(json) is
+    'A bound of the octets that the text of a stored JSON value has: exact where it takes more than 4 kB as stored or is not compressed; null for null.';
+
+revoke execute on function agui_internal.most_bytes(json) from public;
+
+-- sql/internal/read/page_of_batches.sql
+create or replace function agui_internal.page_of_batches(
+    thread_key uuid,
+    from_seq   bigint,
+    through_seq bigint,
+    run_nos    int[],
+    max_rows   int,
+    max_bytes  bigint,
+    input_seqs bigint[] default '{}',
+    out last_seq bigint,
+    out bytes    bigint,
+    out has_more boolean
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    next_batch record;
+    next_bytes bigint;
+    row_count  int := 0;
+begin
+    bytes := 0;
+    has_more := false;
+    for next_batch in
+        select batch.first_seq, batch.n, batch.run_no, batch.events
+        from agui.batch as batch
+        where batch.thread_key = page_of_batches.thread_key
+            and batch.first_seq between from_seq and page_of_batches.through_seq
+            and batch.run_no = any (run_nos)
+        order by batch.first_seq
+        limit max_rows + 1
+    loop
+        next_bytes := agui_internal.most_bytes(next_batch.events);
+        if input_seqs <> '{}' then
+            next_bytes := next_bytes + (
+                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
+                from agui.run_input as beside
+                where beside.thread_key = page_of_batches.thread_key
+                    and beside.run_no = next_batch.run_no
+                    and exists (
+                        select
+                        from unnest(input_seqs) as place (seq)
+                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
+                    )
+            );
+        end if;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        exit when has_more;
+        row_count := row_count + 1;
+        bytes := bytes + next_bytes;
+        last_seq := next_batch.first_seq;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
+    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
+    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
+    'count at input_seqs; has_more says that others follow.';
+
+revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
 -- sql/internal/read/refuse_quarantined.sql
 create or replace function agui_internal.refuse_quarantined(run agui.run, until bigint)
@@ -15605,7 +15724,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''bb1c532e02777c0a2cbf79312a75e682172dc7a5e471ee6439524424114934d8'', ''{
+as 'select 2, ''60c4e7efe24b21047302a164d68d22be4b211b9d48d49e3e23d6562fcf1fd718'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15672,45 +15791,46 @@ routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_int
 routine agui_internal.life_cycle, routine agui_internal.limits_of_patches, routine agui_internal.lineage_events,
 routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
 routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
-routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth, routine agui_internal.most_bytes,
 routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
 routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
 routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
 routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
-routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
-routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
-routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
-routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept, routine agui_internal.setting_value,
-routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
-routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
-routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
-routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
-routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
-routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
-routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
-routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
-type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
-type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
-type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
-type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
-type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
-type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
+routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
+routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
+routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.show_checkpoint,
+routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
+routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
+routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
+routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
+routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
+trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
+trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
+type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
+type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
+type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
+type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
