@@ -10560,7 +10560,7 @@ as $$
         where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
         union all
         select 'pg_monitor'
-        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
+        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value')
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;
@@ -15724,7 +15724,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''60c4e7efe24b21047302a164d68d22be4b211b9d48d49e3e23d6562fcf1fd718'', ''{
+as 'select 2, ''82631a7ca1e6d4b16312bb1c833fed65174d92587d2a42236ca1c19b9b4b80b2'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
