@@ -11032,7 +11032,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -15443,7 +15448,7 @@ create or replace function agui_internal.installed(out version int, out fingerpr
 language sql
 immutable
 parallel safe
-as 'select 2, ''49a4afad8b4c8d1050b628f5d7a92d3e765ca736f6452afb4d461a926ba4fb44'', ''{
+as 'select 2, ''eba83b376df5ed691e008171b99e81ba5efb5c5bcc90037f2143170e607a8a99'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
