@@ -1,12 +1,14 @@
 package jobs_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -121,4 +123,41 @@ func peakOfJob(t *testing.T, url, job string, limit int) (megabytes int) {
 		t.Fatalf("%s: %v in %q", job, err, output)
 	}
 	return megabytes >> 20
+}
+
+// What a session of the server takes for a job is bounded by the largest batch, however many of them there are.
+func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
+	t.Parallel()
+	const batch, batches, most = 4, 20, 60 // MB
+	for name, array := range map[string]string{
+		"states":                   `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || ` + text(batch) + ` || '"}}]'`,
+		"events without a meaning": `'[{"type":"RAW","event":"' || ` + text(batch) + ` || '"}]'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			appendLarge(t, pool, "t", "r", "", batches, array)
+			for _, statement := range []string{
+				`call agui.compact()`, `call agui.repack(older_than => '0')`, `select agui.verify('t')`, `select agui.rebuild_snapshots('t')`,
+			} {
+				connection, err := pgx.Connect(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := testdb.WatchMemory(connection)
+				if _, err := connection.Exec(t.Context(), statement); err != nil {
+					t.Errorf("%s: %v", statement, err)
+				}
+				peak := stop() >> 20
+				if peak > most {
+					t.Errorf("%s took %d MB, want %d at most", statement, peak, most)
+				}
+				t.Logf("%s took %d MB", statement, peak)
+				if err := connection.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }

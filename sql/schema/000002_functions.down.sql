@@ -101,7 +101,7 @@ drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, throu
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
 drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
-drop function agui_internal.most_bytes(document json);
+drop function agui_internal.most_bytes(document json, exact_from int);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
@@ -307,7 +307,7 @@ drop type agui.event_row;
 drop function agui.status(thread_id text, run_id text, scope text);
 drop type agui.run_status;
 drop function agui.request_stop(thread_id text, run_id text, reason text, scope text);
-drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, scopes text[]);
+drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, page_bytes int, scopes text[]);
 drop type agui.poll_row;
 drop function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean, scopes text[]);
 drop type agui.keep_alive_row;

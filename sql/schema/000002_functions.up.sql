@@ -2426,7 +2426,7 @@ comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
     'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased.';
+    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 -- sql/api/live/poll.sql
 create or replace function agui.poll(
@@ -2434,6 +2434,7 @@ create or replace function agui.poll(
     after_seqs  bigint[],
     after_times timestamptz[] default null,
     max_rows    int default 100,
+    page_bytes  int default 16777216,
     scopes      text[] default null
 )
 returns setof agui.poll_row
@@ -2444,6 +2445,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    batch      record;
+    size       bigint;
+    room       bigint := page_bytes;
+    is_begun   boolean := false;
+    cut        int[] := '{}';  -- the threads that have more than fits
 begin
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
@@ -2453,7 +2459,7 @@ begin
             message = 'agui.poll needs arrays of one length, an item for each thread';
     end if;
 
-    return query
+    for batch in
     with asked as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
@@ -2483,58 +2489,81 @@ begin
     )
     select
         asked.thread_no,
+        asked.problem,
+        news.first_seq,
+        news.n,
+        news.run_no,
+        news.recorded_at,
+        news.earlier_us,
+        news.events,
+        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
-        run.status,
-        batch.first_seq + seen.n,
-        batch.n - seen.n,
-        batch.recorded_at,
-        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
-        case
-            when seen.n = 0 then batch.events
-            else (
-                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
-                from json_array_elements(batch.events) with ordinality as element (value, position)
-                where element.position > seen.n
-            )
-        end,
-        null::text
+        run.status
     from asked
-    cross join lateral (
-        select batch.*
-        from agui.batch as batch
-        where batch.thread_key = asked.thread_key
-            and batch.first_seq > case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                else asked.after_seq
-            end
-        order by batch.first_seq
-        limit max_rows
-    ) as batch
+    left join lateral (
+        select stored.*, row_number() over (order by stored.first_seq) as place
+        from (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = asked.thread_key
+                and stored.first_seq > case
+                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                    else asked.after_seq
+                end
+            order by stored.first_seq
+            limit max_rows
+        ) as stored
+    ) as news on asked.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        where run.thread_key = asked.thread_key and run.run_no = news.run_no
         offset 0
     ) as run on true
-    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.problem is null
-    union all
-    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
-    from asked
-    where asked.problem is not null
-    order by 1, 4;
+    where asked.problem is not null or news.first_seq is not null
+    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
+    order by news.place, asked.thread_no
+    loop
+        continue when batch.thread_no = any (cut);
+        if batch.problem is not null then
+            return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
+            continue;
+        end if;
+        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        if is_begun and size > room then
+            cut := cut || batch.thread_no;
+            return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
+            continue;
+        end if;
+        is_begun := true;
+        room := room - size;
+        if batch.seen > 0 then
+            batch.earlier_us := batch.earlier_us[batch.seen + 1 :];
+            batch.events := (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > batch.seen
+            );
+        end if;
+        return next (
+            batch.thread_no, batch.run_id, batch.status, batch.first_seq + batch.seen, batch.n - batch.seen, batch.recorded_at,
+            batch.earlier_us, batch.events, null
+        )::agui.poll_row;
+    end loop;
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
     'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
+    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
+    'its thread_no: ask for it first in the next call. after_times, where given, are '
     'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
     'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
     'news. Works on a standby and through poolers. '
     'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
 
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
@@ -10775,22 +10804,23 @@ revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean)
 
 -- sql/internal/read/most_bytes.sql
 -- The exact length takes opening the value, which a page of many small ones does not pay for.
-create or replace function agui_internal.most_bytes(document json)
+create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
 returns bigint
 language sql
 stable
 parallel safe
 return case
     when pg_column_compression(document) is null then pg_column_size(document)
-    when pg_column_size(document) > 4096 then octet_length(document::text)
+    when pg_column_size(document) >= exact_from then octet_length(document::text)
     -- The formats cannot do better: lz4 255 octets for one, pglz 88.
     else 255 * pg_column_size(document)
 end;
 
-comment on function agui_internal.most_bytes(json) is
-    'A bound of the octets that the text of a stored JSON value has: exact where it takes more than 4 kB as stored or is not compressed; null for null.';
+comment on function agui_internal.most_bytes(json, int) is
+    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
+    'bytes or more as stored; null for null.';
 
-revoke execute on function agui_internal.most_bytes(json) from public;
+revoke execute on function agui_internal.most_bytes(json, int) from public;
 
 -- sql/internal/read/page_of_batches.sql
 create or replace function agui_internal.page_of_batches(
@@ -11108,7 +11138,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -15724,7 +15759,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''82631a7ca1e6d4b16312bb1c833fed65174d92587d2a42236ca1c19b9b4b80b2'', ''{
+as 'select 2, ''4a9dc7d8dd848be708814c2f319051369c7bda7578112393fb76d7a76f1429bf'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
