@@ -211,6 +211,8 @@ drop function agui_internal.refuse_erased(thread_key uuid, subject text);
 drop function agui_internal.last_activity_at(thread_key uuid);
 drop function agui_internal.inactive_threads(older_than interval, scope text, after uuid);
 drop type agui_internal.inactive_thread;
+drop function agui_internal.erasure_key(thread_key uuid);
+drop function agui_internal.erased_at(thread_key uuid);
 drop function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
@@ -351,13 +353,13 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''c63cd074093469939235ecd2d4c2847462f0050e6a081aca2649389ce51de544'', ''{
+as 'select 1, ''1673808008ff3b944f867567d8a2f5ea9554f83ec5d29588a4109a82df171223'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -528,7 +528,7 @@ as $$
 declare
     erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
-    if erasure.thread_key is null then
+    if erasure.erased_key is null then
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
@@ -540,10 +540,10 @@ $$;
 
 comment on function agui.erase(text, text, text) is
     'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
-    'is left is a row in agui.erasure, which is returned; while it stands, appends to the thread, and '
-    'whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the rights of '
-    'agui_maintainer. The space is free for other threads after the next vacuum; backups and WAL archives '
-    'hold the thread until they expire. '
+    'is left is a row in agui.erasure, without the name of the thread, which is returned; while it stands, appends to '
+    'the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the '
+    'rights of agui_maintainer. The space is free for other threads after the next vacuum; statistics, logs, '
+    'standbys, backups and WAL archives hold parts of the thread for a while (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -596,7 +596,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception
@@ -647,7 +647,7 @@ declare
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = key and erasure.allowed_at is null;
+    where erasure.erased_key = agui_internal.erasure_key(key) and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -2470,9 +2470,7 @@ begin
                     from agui.thread as thread
                     where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
                 )
-                when holder.first_seq is null and exists (
-                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
-                ) then 'UI014'
+                when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
                     -- What a standby does not have yet may come.
                     case when not is_standby then 'UI017' end
@@ -6266,9 +6264,9 @@ begin
         return null;
     end if;
 
-    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, runs, events)
     select
-        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1
@@ -6302,6 +6300,55 @@ comment on function agui_internal.erase_thread(uuid, text, interval) is
     'holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
+
+-- sql/internal/erase/erased_at.sql
+create or replace function agui_internal.erased_at(thread_key uuid)
+returns timestamptz
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select erasure.erased_at
+    from agui.erasure as erasure
+    where erasure.erased_key = agui_internal.erasure_key(erased_at.thread_key) and erasure.allowed_at is null
+$$;
+
+comment on function agui_internal.erased_at(uuid) is
+    'When a thread was erased that is not allowed again; null: it was not. Who reads threads may ask about one whose name is known; agui.erasure is for maintainers.';
+
+revoke execute on function agui_internal.erased_at(uuid) from public;
+
+-- sql/internal/erase/erasure_key.sql
+create or replace function agui_internal.erasure_key(thread_key uuid)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    salt bytea := (select known.salt from agui_internal.erasure_salt as known);
+begin
+    if salt is null then
+        raise exception using
+            errcode = '55000',
+            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be told from others',
+            hint = 'Restore the row with the data of the database, or, if the data is gone for good, call agui.grant_access().';
+    end if;
+    return encode(
+        substring(sha256(salt || substring(uuid_send(thread_key) for 8)) for 8) || substring(sha256(salt || uuid_send(thread_key)) for 8),
+        'hex'
+    )::uuid;
+end
+$$;
+
+comment on function agui_internal.erasure_key(uuid) is
+    'The key of a thread in agui.erasure: its thread_key, hashed with the salt of this database, half by half. For the owner alone: who can call it can try names.';
+
+revoke execute on function agui_internal.erasure_key(uuid) from public;
 
 -- sql/internal/types/inactive_thread.sql
 create type agui_internal.inactive_thread as (
@@ -6392,12 +6439,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased_at timestamptz;
+    erased_at timestamptz := agui_internal.erased_at(thread_key);
 begin
-    select erasure.erased_at into erased_at
-    from agui.erasure as erasure
-    where erasure.thread_key = refuse_erased.thread_key and erasure.allowed_at is null;
-    if found then
+    if erased_at is not null then
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),
@@ -10535,7 +10579,7 @@ as $$
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
@@ -10544,7 +10588,8 @@ as $$
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
-        )
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
     ),
     changer (grantee, routines) as (
         values
@@ -10580,9 +10625,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer
@@ -11651,12 +11696,17 @@ begin
         min_value = excluded.min_value,
         max_value = excluded.max_value,
         description = excluded.description;
+
+    insert into agui_internal.erasure_salt (salt)
+    select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+    where not exists (select from agui_internal.erasure_salt)
+    on conflict do nothing;
 end
 $$;
 
 comment on function agui_internal.define_settings() is
     'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'agui.grant_access() calls it, and so every migration does.';
+    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
 
@@ -15645,8 +15695,7 @@ as $$
     select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
-    left join agui.erasure as erasure
-        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select
@@ -15759,7 +15808,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''4a9dc7d8dd848be708814c2f319051369c7bda7578112393fb76d7a76f1429bf'', ''{
+as 'select 2, ''c75ba7048512948bf7fe36f9236e44ffddedf17e670620bd3ccc1f1a15bbe08a'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15788,30 +15837,31 @@ routine agui_internal.compact_snapshots, routine agui_internal.compact_step, rou
 routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
 routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
 routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
-routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
-routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
-routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
-routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events,
-routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
-routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
-routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
-routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
-routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.erased_at, routine agui_internal.erasure_key, routine agui_internal.event_references,
+routine agui_internal.event_time, routine agui_internal.event_type, routine agui_internal.expected_privileges,
+routine agui_internal.fill_title, routine agui_internal.find_checkpoint, routine agui_internal.find_run,
+routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_calls,
+routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
+routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
+routine agui_internal.fold_events, routine agui_internal.fold_find, routine agui_internal.fold_first,
+routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_load,
+routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member, routine agui_internal.fold_message_list,
+routine agui_internal.fold_messages, routine agui_internal.fold_new_head, routine agui_internal.fold_new_message,
+routine agui_internal.fold_open, routine agui_internal.fold_patch_now, routine agui_internal.fold_patched,
+routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.has_activity_since,
+routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.hold_thread,
+routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
+routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
+routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -15855,17 +15905,17 @@ routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, rou
 routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
 table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
-type agui.activity, type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row,
-type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
-type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
+trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
+trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
+trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
+type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
+type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
+type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
