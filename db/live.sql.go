@@ -290,7 +290,7 @@ from agui.poll(
         from pg_catalog.unnest($3::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    $4::int, $5::pg_catalog.text[]
+    $4::int, $5::int, $6::pg_catalog.text[]
 ) as news
 `
 
@@ -299,6 +299,7 @@ type PollParams struct {
 	AfterSeqs  []int64
 	AfterTimes []time.Time
 	MaxRows    int32
+	PageBytes  int32
 	Scopes     []string
 }
 
@@ -320,6 +321,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		arg.AfterSeqs,
 		arg.AfterTimes,
 		arg.MaxRows,
+		arg.PageBytes,
 		arg.Scopes,
 	)
 	if err != nil {

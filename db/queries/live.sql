@@ -57,7 +57,7 @@ from agui.poll(
         from pg_catalog.unnest(@after_times::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::pg_catalog.text[]
+    @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
 ) as news;
 
 -- name: RunStatus :one

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // ErrInvalid means that a text was not sent, because it is no JSON, or none for jsonb. The database would refuse it, and quote it in its log.
@@ -32,7 +33,7 @@ func (t Text) Value() (driver.Value, error) {
 	case !utf8.Valid(t) || !json.Valid(t):
 		return nil, ErrInvalid
 	default:
-		return string(t), nil
+		return String(t), nil // the driver copies it at once
 	}
 }
 
@@ -80,3 +81,6 @@ func isSurrogate(unit []byte, seconds string) bool {
 	second := unit[1] | 0x20 // in lower case
 	return unit[0]|0x20 == 'd' && (second == seconds[0] || second == seconds[1] || second == seconds[2] || second == seconds[3])
 }
+
+// String returns a text as a string that shares its memory, so the text must not be changed any more.
+func String(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

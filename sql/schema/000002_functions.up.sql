@@ -2427,7 +2427,7 @@ comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
     'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased.';
+    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 -- sql/api/live/poll.sql
 create or replace function agui.poll(
@@ -2435,6 +2435,7 @@ create or replace function agui.poll(
     after_seqs  bigint[],
     after_times timestamptz[] default null,
     max_rows    int default 100,
+    page_bytes  int default 16777216,
     scopes      text[] default null
 )
 returns setof agui.poll_row
@@ -2445,6 +2446,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    batch      record;
+    size       bigint;
+    room       bigint := page_bytes;
+    is_begun   boolean := false;
+    cut        int[] := '{}';  -- the threads that have more than fits
 begin
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
@@ -2454,7 +2460,7 @@ begin
             message = 'agui.poll needs arrays of one length, an item for each thread';
     end if;
 
-    return query
+    for batch in
     with asked as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
@@ -2482,58 +2488,81 @@ begin
     )
     select
         asked.thread_no,
+        asked.problem,
+        news.first_seq,
+        news.n,
+        news.run_no,
+        news.recorded_at,
+        news.earlier_us,
+        news.events,
+        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
-        run.status,
-        batch.first_seq + seen.n,
-        batch.n - seen.n,
-        batch.recorded_at,
-        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
-        case
-            when seen.n = 0 then batch.events
-            else (
-                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
-                from json_array_elements(batch.events) with ordinality as element (value, position)
-                where element.position > seen.n
-            )
-        end,
-        null::text
+        run.status
     from asked
-    cross join lateral (
-        select batch.*
-        from agui.batch as batch
-        where batch.thread_key = asked.thread_key
-            and batch.first_seq > case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                else asked.after_seq
-            end
-        order by batch.first_seq
-        limit max_rows
-    ) as batch
+    left join lateral (
+        select stored.*, row_number() over (order by stored.first_seq) as place
+        from (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = asked.thread_key
+                and stored.first_seq > case
+                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                    else asked.after_seq
+                end
+            order by stored.first_seq
+            limit max_rows
+        ) as stored
+    ) as news on asked.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        where run.thread_key = asked.thread_key and run.run_no = news.run_no
         offset 0
     ) as run on true
-    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.problem is null
-    union all
-    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
-    from asked
-    where asked.problem is not null
-    order by 1, 4;
+    where asked.problem is not null or news.first_seq is not null
+    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
+    order by news.place, asked.thread_no
+    loop
+        continue when batch.thread_no = any (cut);
+        if batch.problem is not null then
+            return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
+            continue;
+        end if;
+        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        if is_begun and size > room then
+            cut := cut || batch.thread_no;
+            return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
+            continue;
+        end if;
+        is_begun := true;
+        room := room - size;
+        if batch.seen > 0 then
+            batch.earlier_us := batch.earlier_us[batch.seen + 1 :];
+            batch.events := (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > batch.seen
+            );
+        end if;
+        return next (
+            batch.thread_no, batch.run_id, batch.status, batch.first_seq + batch.seen, batch.n - batch.seen, batch.recorded_at,
+            batch.earlier_us, batch.events, null
+        )::agui.poll_row;
+    end loop;
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
     'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
+    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
+    'its thread_no: ask for it first in the next call. after_times, where given, are '
     'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
     'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
     'news. Works on a standby and through poolers. '
     'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
 
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
@@ -3250,7 +3279,11 @@ begin
         raise exception using
             errcode = '22023',
             message = format('there is no setting "%s"', name),
-            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+            hint = case
+                when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
+                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
+            end;
     end if;
     begin
         wanted := case
@@ -3374,9 +3407,10 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
     'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
     'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
-    'step), and the event that ended the run, none for one in progress; behind a run that ended with '
-    'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
-    'lineage''s events, as agui.compact_events has them. '
+    'step), and the event that ended the run, none for one in progress. An earlier run comes first where '
+    'interrupts still wait that this run does not end with itself, and, with messages and state in it, for a '
+    'run in progress that goes on from another or has subagents. Shape stream: the lineage''s events, as '
+    'agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
     'same key, UI013 there is no such shape, '
     'UI022 a run in quarantine.';
@@ -4786,17 +4820,36 @@ comment on function agui_internal.reachable_since() is
 
 revoke execute on function agui_internal.reachable_since() from public;
 
+-- sql/internal/settings/setting_value.sql
+-- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
+create or replace function agui_internal.setting_value(name text)
+returns numeric
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    value constant numeric := (select setting.value from agui_internal.setting as setting where setting.name = setting_value.name);
+begin
+    if value is not null then
+        return value;
+    end if;
+    return (select known.default_value from agui_internal.known_settings() as known where known.name = setting_value.name);
+end
+$$;
+
+comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+
+revoke execute on function agui_internal.setting_value(text) from public;
+
 -- sql/internal/live/heartbeat_lease.sql
 create or replace function agui_internal.heartbeat_lease()
 returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (
-    select min(setting.value)
-    from agui_internal.setting as setting
-    where setting.name in ('heartbeat_lease', 'lease')
-));
+return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
     'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
@@ -4809,7 +4862,7 @@ returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
+return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
     'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
@@ -6053,7 +6106,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent, %s, is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
+                message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
@@ -6816,6 +6869,9 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui_internal.fold := start;
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes);
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
@@ -6862,9 +6918,10 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
                 state := step.content;
@@ -7184,6 +7241,7 @@ begin
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
     if is_loaded then
         result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
@@ -7356,16 +7414,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold;
 begin
-    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
-    result.lanes := null;
-    result := agui_internal.fold_given(result, (
+    result := agui_internal.fold_given(start, (
         select '{"type":"RUN_STARTED","input":' || given.input || '}'
         from agui.run_input as given
         where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
     ));
-    result.lanes := start.lanes;
     result.through_seq := start.through_seq;
     return result;
 end
@@ -8229,19 +8284,12 @@ begin
             place.*,
             first.message_no as first_no,
             named.role,
-            case when compared.says_the_same then first.body else named.body end as body,
-            compared.says_the_same
+            named.body,
+            first.body = named.body as is_same
         from place
         join present as first on first.position = place.first_position
         join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
         join named on named.position = last.position
-        cross join lateral (
-            select case
-                when first.body = named.body then true
-                else agui_internal.json_to_jsonb(first.body)::text = agui_internal.json_to_jsonb(named.body)::text
-            end as says_the_same
-            offset 0  -- so that they are compared once, not wherever the answer is used
-        ) as compared
     ),
     version as (
         select
@@ -8252,7 +8300,7 @@ begin
             case when renewed.key is null then present.role else renewed.role end as role,
             case
                 when renewed.key is null then present.message_no
-                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.is_same and renewed.first_no > 0 then renewed.first_no
                 when renewed.places > 1
                     then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no
@@ -8298,6 +8346,9 @@ revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fo
 --
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
+--
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
 --
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
@@ -8354,21 +8405,38 @@ declare
     messages      json;
     content       text;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -8382,11 +8450,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -8555,6 +8624,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -8648,7 +8718,16 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
     end loop;
 
     if growing is not null then
@@ -10572,7 +10651,7 @@ as $$
         where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
         union all
         select 'pg_monitor'
-        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
+        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value')
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;
@@ -10784,6 +10863,90 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
     '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/most_bytes.sql
+-- The exact length takes opening the value, which a page of many small ones does not pay for.
+create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
+returns bigint
+language sql
+stable
+parallel safe
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    when pg_column_size(document) >= exact_from then octet_length(document::text)
+    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
+    else 255 * pg_column_size(document)
+end;
+
+comment on function agui_internal.most_bytes(json, int) is
+    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
+    'bytes or more as stored; null for null.';
+
+revoke execute on function agui_internal.most_bytes(json, int) from public;
+
+-- sql/internal/read/page_of_batches.sql
+create or replace function agui_internal.page_of_batches(
+    thread_key uuid,
+    from_seq   bigint,
+    through_seq bigint,
+    run_nos    int[],
+    max_rows   int,
+    max_bytes  bigint,
+    input_seqs bigint[] default '{}',
+    out last_seq bigint,
+    out bytes    bigint,
+    out has_more boolean
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    next_batch record;
+    next_bytes bigint;
+    row_count  int := 0;
+begin
+    bytes := 0;
+    has_more := false;
+    for next_batch in
+        select batch.first_seq, batch.n, batch.run_no, batch.events
+        from agui.batch as batch
+        where batch.thread_key = page_of_batches.thread_key
+            and batch.first_seq between from_seq and page_of_batches.through_seq
+            and batch.run_no = any (run_nos)
+        order by batch.first_seq
+        limit max_rows + 1
+    loop
+        next_bytes := agui_internal.most_bytes(next_batch.events);
+        if input_seqs <> '{}' then
+            next_bytes := next_bytes + (
+                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
+                from agui.run_input as beside
+                where beside.thread_key = page_of_batches.thread_key
+                    and beside.run_no = next_batch.run_no
+                    and exists (
+                        select
+                        from unnest(input_seqs) as place (seq)
+                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
+                    )
+            );
+        end if;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        exit when has_more;
+        row_count := row_count + 1;
+        bytes := bytes + next_bytes;
+        last_seq := next_batch.first_seq;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
+    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
+    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
+    'count at input_seqs; has_more says that others follow.';
+
+revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
 -- sql/internal/read/refuse_quarantined.sql
 create or replace function agui_internal.refuse_quarantined(run agui.run, until bigint)
@@ -11037,7 +11200,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -11530,36 +11698,7 @@ as $$
 begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
-    from (values
-        (
-            'lease', 300, 'seconds', 0, 31536000,
-            'How long a run may be in progress without a sign of life before it counts as stale.'
-        ),
-        (
-            'heartbeat_lease', 30, 'seconds', 0, 31536000,
-            'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
-        ),
-        (
-            'document_bytes', 16777216, 'bytes', 0, 67108864,
-            'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
-        ),
-        (
-            'document_depth', 1000, 'count', 0, 1000,
-            'How deep a JSON patch may nest arrays and objects in a state or an activity.'
-        ),
-        (
-            'patch_operations', 10000, 'count', 0, 1000000,
-            'The operations of one JSON patch.'
-        ),
-        (
-            'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
-            'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
-        ),
-        (
-            'patch_shifted_items', 100000000, 'count', 0, 10000000000,
-            'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
-        )
-    ) as known (name, default_value, unit, min_value, max_value, description)
+    from agui_internal.known_settings() as known
     -- A look first: where nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
@@ -11588,6 +11727,51 @@ comment on function agui_internal.define_settings() is
 
 revoke execute on function agui_internal.define_settings() from public;
 
+-- sql/internal/settings/known_settings.sql
+-- The one place for each default.
+create or replace function agui_internal.known_settings()
+returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
+language sql
+immutable
+parallel safe
+begin atomic
+    values
+    (
+        'lease', 300::numeric, 'seconds', 0::numeric, 31536000::numeric,
+        'How long a run may be in progress without a sign of life before it counts as stale.'
+    ),
+    (
+        'heartbeat_lease', 30, 'seconds', 0, 31536000,
+        'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+    ),
+    (
+        'document_bytes', 16777216, 'bytes', 0, 67108864,
+        'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
+    ),
+    (
+        'document_depth', 1000, 'count', 0, 1000,
+        'How deep a JSON patch may nest arrays and objects in a state or an activity.'
+    ),
+    (
+        'patch_operations', 10000, 'count', 0, 1000000,
+        'The operations of one JSON patch.'
+    ),
+    (
+        'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
+        'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
+    ),
+    (
+        'patch_shifted_items', 100000000, 'count', 0, 10000000000,
+        'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
+    );
+end;
+
+comment on function agui_internal.known_settings() is
+    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
+    'a restore without data: the defaults hold then.';
+
+revoke execute on function agui_internal.known_settings() from public;
+
 -- sql/internal/settings/limits_of_patches.sql
 create or replace function agui_internal.limits_of_patches()
 returns agui_internal.patch_limits
@@ -11600,13 +11784,17 @@ declare
     limits agui_internal.patch_limits;
 begin
     select
-        max(setting.value) filter (where setting.name = 'document_bytes'),
-        max(setting.value) filter (where setting.name = 'document_depth'),
-        max(setting.value) filter (where setting.name = 'patch_operations'),
-        max(setting.value) filter (where setting.name = 'patch_copied_bytes'),
-        max(setting.value) filter (where setting.name = 'patch_shifted_items')
+        max(limited.value) filter (where limited.name = 'document_bytes'),
+        max(limited.value) filter (where limited.name = 'document_depth'),
+        max(limited.value) filter (where limited.name = 'patch_operations'),
+        max(limited.value) filter (where limited.name = 'patch_copied_bytes'),
+        max(limited.value) filter (where limited.name = 'patch_shifted_items')
     into limits
-    from agui_internal.setting as setting;
+    from (
+        select known.name, coalesce(setting.value, known.default_value) as value
+        from agui_internal.known_settings() as known
+        left join agui_internal.setting as setting using (name)
+    ) as limited;
     return limits;
 end
 $$;
@@ -12431,6 +12619,80 @@ comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) 
     'Answers the fold with the numbers that they got. The caller holds the thread''s row.';
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;
+
+-- sql/internal/streams/claimed_messages.sql
+-- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
+-- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
+returns text
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return (
+        with tagged as materialized (
+            select place.id, place.role, agui_internal.json_string_text(place.owner) as owner, place.owner as owner_token, place.position
+            from (
+                select
+                    message.id,
+                    message.role,
+                    message.position,
+                    (agui_internal.json_guarded(message.body::json) -> 'subagentRunId')::text as owner
+                from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as message (id, role, body, position)
+                where message.id is not null and strpos(message.body, 'subagentRunId') > 0
+            ) as place
+            where place.owner ^@ '"'
+        ),
+        event as (
+            select element.*
+            from (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where exists (select from tagged)
+                    and stored.thread_key = run.thread_key
+                    and stored.run_no = run.run_no
+                    and stored.first_seq between run.first_seq and coalesce(until, 9223372036854775807)
+                    and strpos(stored.events::text, 'subagentRunId') > 0
+                offset 0
+            ) as batch
+            cross join lateral rows from (
+                json_to_recordset(batch.events) as ("messageId" json, "subagentRunId" json, messages json)
+            ) with ordinality as element (message_id, owner, messages, position)
+            where batch.first_seq + element.position - 1 <= coalesce(until, 9223372036854775807)
+        ),
+        claim as (
+            select agui_internal.json_string_text(event.message_id::text) as id, agui_internal.json_string_text(event.owner::text) as owner
+            from event
+            union
+            select
+                agui_internal.json_string_text((listed.message -> 'id')::text),
+                agui_internal.json_string_text((listed.message -> 'subagentRunId')::text)
+            from event
+            cross join lateral json_array_elements(case when json_typeof(event.messages) = 'array' then event.messages end) as listed (message)
+            where json_typeof(listed.message) = 'object'
+        )
+        select string_agg(
+            agui_internal.json_unguard('{"id":' || to_json(tagged.id) || case tagged.role
+                when 'activity' then ',"role":"activity","activityType":"","content":{}'
+                when 'reasoning' then ',"role":"reasoning","content":""'
+                else ',"role":"assistant"'
+            end || ',"subagentRunId":' || tagged.owner_token || '}'),
+            ',' order by tagged.position
+        )
+        from tagged
+        join claim on claim.id = tagged.id and claim.owner = tagged.owner
+    );
+end
+$function$;
+
+comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
+    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
+    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
+    'a RUN_STARTED.';
+
+revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;
 
 -- sql/internal/streams/compact_chunks.sql
 -- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
@@ -13415,115 +13677,77 @@ comment on function agui_internal.needs_repair(json) is
 
 revoke execute on function agui_internal.needs_repair(json) from public;
 
--- sql/internal/types/reopening.sql
-create type agui_internal.reopening as (
-    lost          text,
-    known         text,
-    changes_owner boolean
-);
-
-comment on type agui_internal.reopening is
-    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
-    'reader who has its messages: lost those of messages and tool calls that are not there any '
-    'more, which go before a list of the messages, known the others, which go behind it. '
-    'changes_owner: something is open of a subagent that its message does not name, so that a list '
-    'of the messages makes it the main agent''s, and a client refuses what comes of it.';
-
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
-returns agui_internal.reopening
+returns text
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    opened agui_internal.reopening;
 begin
-    with part as materialized (
-        select
-            part.*,
-            agui_internal.json_string_text(to_json(part.name)::text) as id,
-            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
-            part.opens = 'TOOL_CALL_START' as is_call,
-            nullif((part.event -> 'subagentRunId')::text, 'null') as subagent
-        from agui_internal.open_parts(run, until) as part
-    ),
-    lane as (
-        select
-            agui_internal.json_string_text((lane.value -> 'id')::text) as id,
-            lane.value ->> 'kind' = 'tool' as is_call,
-            nullif((lane.value -> 'lane')::text, 'null') as subagent
-        from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
-    ),
-    -- Where messages and calls that are open stand.
-    call as (
-        select distinct on (id)
-            agui_internal.json_string_text(call.call_id) as id,
-            call.name,
-            call.message_position as position
-        from agui_internal.fold_calls(fold) as call
-        where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
-        order by id, call.message_position, call.position
-    ),
-    place as (
-        select
-            open.subagent,
-            agui_internal.json_guarded(fold.bodies[
-                case when open.is_call then call.position else array_position(fold.message_ids, open.id) end
-            ]::json) as message
-        from (
-            select part.id, part.is_call, part.subagent from part where part.is_content
-            union all
-            select lane.id, lane.is_call, lane.subagent from lane
-        ) as open
-        left join call on open.is_call and call.id = open.id
-        where open.subagent is not null
-    ),
-    opening as (
-        select
-            part.opened_at,
-            case
-                when part.is_call then call.id is not null
-                when part.is_content then part.id = any (fold.message_ids)
-                else true
-            end as is_known,
-            -- The start of a message or call that is there changes nothing, as long as it says
-            -- nothing of its metadata and calls it what it is called.
-            agui_internal.json_unguard(case
-                when part.is_content then '{' || concat_ws(
-                    ',',
-                    '"type":"' || part.opens || '"',
-                    '"' || part.named_by || '":' || to_json(part.name),
-                    case
-                        when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
-                        else '"role":' || (part.event -> 'role')::text
-                    end,
-                    '"subagentRunId":' || part.subagent
-                ) || '}'
-                else part.event::text
-            end) as event
-        from part
-        left join call on part.is_call and call.id = part.id
-    )
-    select
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where not opening.is_known),
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known),
-        exists (
-            select from place
-            where json_typeof(place.message) = 'object'
-                and agui_internal.json_string_text(place.subagent)
-                    is distinct from agui_internal.json_string_text((place.message -> 'subagentRunId')::text)
+    return (
+        with part as materialized (
+            select
+                part.*,
+                agui_internal.json_string_text(to_json(part.name)::text) as id,
+                part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
+                part.opens = 'TOOL_CALL_START' as is_call
+            from agui_internal.open_parts(run, until) as part
+        ),
+        lane as (
+            select
+                agui_internal.json_string_text((lane.value -> 'id')::text) as id,
+                lane.value ->> 'kind' = 'tool' as is_call
+            from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
+        ),
+        call as (
+            select distinct on (id) agui_internal.json_string_text(call.call_id) as id, call.name
+            from agui_internal.fold_calls(fold) as call
+            where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
+            order by id, call.message_position, call.position
+        ),
+        opening as (
+            select
+                part.opened_at,
+                case
+                    when part.is_call then call.id is not null
+                    when part.is_content then array_position(fold.message_ids, part.id) is not null
+                    else true
+                end as is_known,
+                -- The start of a message or call that is there changes nothing, as long as it says
+                -- nothing of its metadata and calls it what it is called.
+                agui_internal.json_unguard(case
+                    when part.is_content then '{' || concat_ws(
+                        ',',
+                        '"type":"' || part.opens || '"',
+                        '"' || part.named_by || '":' || to_json(part.name),
+                        case
+                            when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
+                            else '"role":' || (part.event -> 'role')::text
+                        end,
+                        '"subagentRunId":' || nullif((part.event -> 'subagentRunId')::text, 'null')
+                    ) || '}'
+                    else part.event::text
+                end) as event
+            from part
+            left join call on part.is_call and call.id = part.id
         )
-    into opened
-    from opening;
-    opened.known := nullif(concat_ws(',', opened.known, agui_internal.compact_lanes(fold)), '');
-    return opened;
+        select concat_ws(',', string_agg(opening.event, ',' order by opening.opened_at), agui_internal.compact_lanes(fold))
+        from opening
+        having bool_and(opening.is_known) is not false  -- null: no part is open
+            and not exists (
+                select from lane
+                where lane.is_call and not exists (select from call where call.id = lane.id)
+            )
+    );
 end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events that open again what a run has open at a seq, given what its lineage means there.';
+    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
+    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
+    'tool call is open that is not there any more, for its start would make it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
 
@@ -14016,6 +14240,9 @@ comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
 -- sql/internal/streams/replay_snapshot.sql
+-- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
+-- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
+-- run, where it is more than what the main agent alone said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -14024,20 +14251,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    fold        agui_internal.fold := agui_internal.fold_at(run, until);
-    parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
-    opened      agui_internal.reopening;  -- what it has open, while it is in progress
-    thread      constant text := '"threadId":' || to_json(thread_id);
-    interrupted text;
-    cleared     text;
-    events      text := '';
+    fold     agui_internal.fold := agui_internal.fold_at(run, until);
+    thread   constant text := '"threadId":' || to_json(thread_id);
+    has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
+    parent   text;   -- the id of the parent run
+    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
+    opened   text;   -- what it has open
+    claimed  text;   -- whose its messages are
+    history  text;
+    is_apart boolean := false;
+    earlier  text;   -- the names of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    events   text;
 begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
-    if run.last_seq <= coalesce(until, run.last_seq) then
+    if has_ended then
         -- From the end of the log on: it is in the last batch, unless the agent went on.
         select ended.payload into ending
         from agui.batch as batch
@@ -14053,42 +14284,56 @@ begin
             and batch.first_seq between run.first_seq and run.last_seq
         order by batch.first_seq desc
         limit 1;
-        opened.known := agui_internal.compact_lanes(fold);
+        opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
-        if opened.changes_owner then
+        if opened is null then
             return null;
         end if;
+        claimed := agui_internal.claimed_messages(run, until, fold);
+        is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
-    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
-        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
-        events := '{"type":"RUN_STARTED",' || interrupted || '},'
-            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+        outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+    end if;
+    if is_apart or outcome is not null then
+        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
     end if;
 
-    -- A client that has messages takes one with an id of the list for all that have it. Where ids
-    -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
-    if exists (select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1) then
-        cleared := '{"type":"MESSAGES_SNAPSHOT","messages":['
-            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
-            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}';
-    end if;
-    events := events || concat_ws(
+    history := concat_ws(
         ',',
-        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
-        opened.lost,
-        cleared,
+        -- A client that has messages takes one with an id of the list for all that have it. Where ids
+        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        case when exists (
+            select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
+        ) then
+            '{"type":"MESSAGES_SNAPSHOT","messages":['
+            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
+            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}'
+        end,
         '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
-        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
-        opened.known,
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
+    );
+    events := concat_ws(
+        ',',
+        '{"type":"RUN_STARTED",' || earlier || '}',
+        case when is_apart then history end,
+        '{"type":"RUN_FINISHED",' || earlier || coalesce(outcome, '') || '}',
+        '{' || concat_ws(
+            ',',
+            '"type":"RUN_STARTED"',
+            thread,
+            '"runId":' || to_json(run.run_id),
+            '"parentRunId":' || to_json(parent),
+            '"input":{' || thread || ',"runId":' || to_json(run.run_id) || ',"messages":[' || claimed || '],"tools":[],"context":[]}'
+        ) || '}',
+        case when not is_apart then history end,
+        nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at
-    -- both places; or that a message is gone of which more may come.
-    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
         return null;
@@ -15580,7 +15825,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''339bdce600eff754b254ef5904ebcb87473c65d2697cdf44d40678f42b3bd483'', ''{
+as 'select 2, ''322f17f824dcd7c13fe759d7792e13178f26c8e51f0642c8cfe8acf9ab450abc'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15601,57 +15846,59 @@ routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine a
 routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
 routine agui_internal.back_off, routine agui_internal.batch_with, routine agui_internal.batches_behind,
 routine agui_internal.begin_step, routine agui_internal.catalog_objects, routine agui_internal.changed_objects,
-routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact, routine agui_internal.close_run,
-routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
-routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
-routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
-routine agui_internal.count_plain_events, routine agui_internal.define_settings,
-routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
-routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
-routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
-routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
-routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
-routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fold_activity,
-routine agui_internal.fold_assistant_call, routine agui_internal.fold_at, routine agui_internal.fold_base,
-routine agui_internal.fold_bucket, routine agui_internal.fold_calls, routine agui_internal.fold_calls_in,
-routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close,
-routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
-routine agui_internal.fold_find, routine agui_internal.fold_first, routine agui_internal.fold_given,
-routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys,
-routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
-routine agui_internal.fold_patch_now, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
-routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
-routine agui_internal.fold_takes, routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease,
-routine agui_internal.held_messages, routine agui_internal.hold_thread, routine agui_internal.inactive_threads,
-routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
-routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
-routine agui_internal.installed, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
-routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
-routine agui_internal.job_lock_id, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
+routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
+routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
+routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_runs,
+routine agui_internal.compact_snapshots, routine agui_internal.compact_step, routine agui_internal.count_plain_events,
+routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
+routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
+routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
+routine agui_internal.erased_at, routine agui_internal.erasure_key, routine agui_internal.event_references,
+routine agui_internal.event_time, routine agui_internal.event_type, routine agui_internal.expected_privileges,
+routine agui_internal.fill_title, routine agui_internal.find_checkpoint, routine agui_internal.find_run,
+routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_calls,
+routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
+routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
+routine agui_internal.fold_events, routine agui_internal.fold_find, routine agui_internal.fold_first,
+routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_load,
+routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member, routine agui_internal.fold_message_list,
+routine agui_internal.fold_messages, routine agui_internal.fold_new_head, routine agui_internal.fold_new_message,
+routine agui_internal.fold_open, routine agui_internal.fold_patch_now, routine agui_internal.fold_patched,
+routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.has_activity_since,
+routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.hold_thread,
+routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
+routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
+routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
 routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
 routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
 routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
-routine agui_internal.last_activity_at, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
-routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
-routine agui_internal.limits_of_patches, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
-routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
-routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count,
+routine agui_internal.known_settings, routine agui_internal.last_activity_at, routine agui_internal.last_seen_at,
+routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_internal.lease_of,
+routine agui_internal.life_cycle, routine agui_internal.limits_of_patches, routine agui_internal.lineage_events,
+routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
+routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth, routine agui_internal.most_bytes,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
+routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
+routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
+routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
 routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
 routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
 routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
@@ -15663,7 +15910,7 @@ routine agui_internal.replay_events, routine agui_internal.replay_snapshot, rout
 routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
 routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
 routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.show_checkpoint,
+routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.show_checkpoint,
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
 routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
 routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
@@ -15689,8 +15936,8 @@ type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_c
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
-type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
-view agui.lag, view agui.quarantine, view agui.setting, view agui.stats
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();
