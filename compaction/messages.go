@@ -115,7 +115,7 @@ func (f *Fold) snapshotMessages(e *event) {
 		case m.hasID && version != nil:
 			if placed[m.id] {
 				version.repeated = true
-			} else if m.says(version) {
+			} else if !m.patched && bytes.Equal(m.Body(), version.Body()) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
 				version = m
 				byID[m.id] = m
@@ -217,11 +217,12 @@ func (m *Message) member(key string) value {
 	return nil
 }
 
-// messagesByBody finds the messages that have an id by their text. A server repeats most of them in each list.
+// messagesByBody finds the messages that have an id by their text. A server repeats most of them in each list. What patches changed
+// gets another text once it is stored (Patched).
 func (f *Fold) messagesByBody() map[string]*Message {
 	byBody := make(map[string]*Message, len(f.messages))
 	for _, m := range f.messages {
-		if m.hasID {
+		if m.hasID && !m.patched {
 			byBody[string(m.Body())] = m
 		}
 	}

@@ -249,9 +249,11 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 			queries := db.New(tx)
 			var begin pgx.Batch
 			begin.Queue(db.BeginStep)
-			begin.Queue(db.LockThread, at.key).Exec(func(locked pgconn.CommandTag) error {
-				isHeld = locked.RowsAffected() == 0
-				return nil
+			begin.Queue(db.HoldThread, at.key).QueryRow(func(row pgx.Row) error {
+				var isOurs bool
+				err := row.Scan(&isOurs)
+				isHeld = !isOurs
+				return err
 			})
 			if err := tx.SendBatch(ctx, &begin).Close(); err != nil {
 				return err

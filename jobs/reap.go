@@ -40,7 +40,7 @@ func (r Reaped) LogValue() slog.Value {
 // Reap closes the runs in progress, of all scopes, whose writers are gone: those that gave no sign of life within the lease (the
 // settings lease and heartbeat_lease in agui.setting), which counts only while writers can reach the server. It ends in the log what
 // they left open, then a RUN_ERROR says why, each run in a transaction of its own. A writer that comes back late gets
-// pgagui.ErrRunCutOff. A thread that is being written to is left for the next time. It takes the rights of agui_writer.
+// pgagui.ErrRunCutOff. A thread that is being written to is left for the next time. It takes the rights of agui_worker.
 //
 // A run that cannot be closed, because its log is damaged, does not hold up the others; the errors are returned together in the end.
 func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Reaped, err error) {

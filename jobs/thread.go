@@ -36,8 +36,8 @@ type threadCompaction struct {
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
 	lastNumber int32 // of the thread's message versions
-	messages   db.InsertMessagesParams
-	snapshots  []db.InsertSnapshotParams
+	messages   db.AddMessagesParams
+	snapshots  []db.AddSnapshotParams
 	compacted  db.MarkCompactedParams
 	result     Compacted
 }
@@ -319,16 +319,10 @@ func isWorthKeeping(current *runFold) bool {
 
 // keep collects the run's snapshot, and those of its messages that are new versions.
 func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) {
-	state, isPatched := fold.State(), fold.StatePatched()
-	if isPatched {
-		// The statement that stores it would take ten times as long.
-		if printed, ok := compaction.PrintJSONB(state); ok {
-			state, isPatched = printed, false
-		}
-	}
-	snapshot := db.InsertSnapshotParams{
+	state, isPrinted := fold.StoredState()
+	snapshot := db.AddSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
-		State: rawjson.String(state), StatePatched: isPatched, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
+		State: rawjson.String(state), PrintState: !isPrinted, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
 	t.meter.unwritten += int64(len(state))
 	for _, message := range fold.Messages() {
@@ -338,9 +332,10 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 			t.messages.MessageNos = append(t.messages.MessageNos, message.Version)
 			t.messages.MessageIds = append(t.messages.MessageIds, plainText(message.ID()))
 			t.messages.Roles = append(t.messages.Roles, plainText(message.Role()))
-			t.messages.Bodies = append(t.messages.Bodies, rawjson.String(message.Body()))
-			t.meter.unwritten += int64(len(message.Body()))
-			t.messages.Patched = append(t.messages.Patched, message.Patched())
+			body, isPrinted := message.StoredBody()
+			t.messages.Bodies = append(t.messages.Bodies, rawjson.String(body))
+			t.messages.Print = append(t.messages.Print, !isPrinted)
+			t.meter.unwritten += int64(len(body))
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
 		if last := len(snapshot.Highs) - 1; last >= 0 && snapshot.Highs[last] == message.Version {
@@ -368,11 +363,11 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 		return 0
 	}
 	m := t.messages
-	statements.Queue(db.InsertMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Patched)
+	statements.Queue(db.AddMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Print)
 	for _, s := range t.snapshots {
-		statements.Queue(db.InsertSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.StatePatched, s.State, s.Interrupts, s.Lanes)
+		statements.Queue(db.AddSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.PrintState, s.Interrupts, s.Lanes)
 	}
-	t.messages, t.snapshots = db.InsertMessagesParams{}, nil
+	t.messages, t.snapshots = db.AddMessagesParams{}, nil
 	return statements.Len()
 }
 

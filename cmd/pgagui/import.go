@@ -36,7 +36,7 @@ import once the file is mended.
 Most servers do not repeat what the user asked in RUN_STARTED. --requests brings it: a file with the body of each request (RunAgentInput), one
 JSON object a line. It belongs to the run that its threadId and runId name; requests without a runId go to the other runs in order.
 
-Events are recorded at the times that they name (timestamp), which takes the rights of the role agui_maintainer; without them, and with
+Events are recorded at the times that they name (timestamp), which takes the rights of agui_maintainer beside those of agui_writer; without them, and with
 --now, as of now.
 
 With --session-messages the file holds the messages of a session from before AG-UI in place of events: objects {event_type, payload,

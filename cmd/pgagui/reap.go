@@ -21,7 +21,7 @@ it, until the next run of its thread begins. A writer that comes back late is re
 sign of life, "pgagui stats" how many are stale.
 
 It can be stopped at any time. Like compact it does nothing while another is at work or on a standby, and ends with exit code 6 when it
-stopped at --limit or --max-time with work left. It takes the rights of the role agui_writer.`,
+stopped at --limit or --max-time with work left. It takes the rights of the role agui_worker.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {

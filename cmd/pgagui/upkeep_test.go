@@ -33,8 +33,9 @@ func importThreads(t *testing.T, commands commandLine, threads int) {
 // gate lets compaction wait in the middle of each thread, from the call on until the test calls open.
 func gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func()) {
 	t.Helper()
+	// It waits until the gate is opened: jobs have a lock_timeout.
 	if _, err := pool.Exec(t.Context(), `
-		create function public.wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(1); return new; end';
+		create function public.wait() returns trigger language plpgsql set lock_timeout = 0 as 'begin perform pg_advisory_xact_lock(1); return new; end';
 		create trigger wait before insert on agui.snapshot for each row execute function public.wait()`); err != nil {
 		t.Fatal(err)
 	}

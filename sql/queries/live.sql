@@ -10,7 +10,7 @@ from agui.append_many(
     @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when cardinality(@inputs::text[]) > 0 then array(
-        select nullif(input, '')::json
+        select case when input <> '' then input end::json
         from unnest(@inputs::text[]) with ordinality as item (input, call_no)
         order by call_no
     ) end,
@@ -53,7 +53,7 @@ select
 from agui.poll(
     @thread_ids::text[], @after_seqs::bigint[],
     array(
-        select nullif(after_time, '0001-01-01 00:00:00+00')  -- Go's zero time: it is not known
+        select case when after_time <> '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
         from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),

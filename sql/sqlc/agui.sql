@@ -39,10 +39,8 @@ comment on column agui.checkpoint."document" is 'The checkpoint, byte for byte.'
 comment on column agui.checkpoint."saved_at" is 'When it was saved.';
 
 create table agui.erasure (
-    "thread_key" uuid not null,
+    "erased_key" uuid not null,
     "erased_at" timestamp with time zone not null,
-    "scope" text,
-    "thread_id" text,
     "erased_by" text not null,
     "reason" text,
     "runs" integer not null,
@@ -50,10 +48,9 @@ create table agui.erasure (
     "allowed_at" timestamp with time zone,
     "allowed_by" text
 );
-comment on table agui.erasure is 'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
+comment on table agui.erasure is 'That threads were erased: when, by whom and why, without their names. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure."erased_key" is 'A salted hash of the thread''s key (agui_internal.erasure_key), by which the thread is known when somebody names it. Without the salt no name can be tried against it. The first half is that of the scope, as in thread_key.';
 comment on column agui.erasure."erased_at" is 'When it was erased.';
-comment on column agui.erasure."scope" is 'Its scope. May be set to null where the name itself must go.';
-comment on column agui.erasure."thread_id" is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
 comment on column agui.erasure."erased_by" is 'The role that was logged in.';
 comment on column agui.erasure."reason" is 'What the caller gave as the reason.';
 comment on column agui.erasure."runs" is 'Number of runs that it had.';

@@ -14,6 +14,7 @@ create or replace function agui.append_many(
 returns setof agui.append_result
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -39,9 +39,7 @@ begin
                     from agui.thread as thread
                     where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
                 )
-                when holder.first_seq is null and exists (
-                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
-                ) then 'UI014'
+                when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
                     -- What a standby does not have yet may come.
                     case when not is_standby then 'UI017' end

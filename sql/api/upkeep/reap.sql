@@ -1,21 +1,24 @@
 create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    stale   record;
+    stop_at pg_catalog.timestamptz;
+    stale   pg_catalog.record;
     runs    int := 0;
-    failed  text[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.text[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.note_uptime(is_writer => false);
     commit;
+    set local search_path = pg_catalog, pg_temp;
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
@@ -34,6 +37,7 @@ begin
                 code := coalesce(code, sqlstate);
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
 
     if failure is not null then
@@ -43,6 +47,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others are closed; agui.verify says what is wrong with a thread.';
     end if;
+    commit;
 end
 $$;
 

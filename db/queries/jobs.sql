@@ -1,0 +1,21 @@
+-- name: TakeJobLock :one
+-- Takes the lock of a job until the transaction ends, unless someone holds it or the server is a standby.
+select
+    pg_catalog.pg_is_in_recovery()::boolean as is_standby,
+    (not pg_catalog.pg_is_in_recovery() and pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id(@job::pg_catalog.text)))::boolean as is_taken;
+
+-- name: AllowIdleTransaction :exec
+-- Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.
+select
+    pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),
+    case when pg_catalog.current_setting('transaction_timeout', true) is not null then pg_catalog.set_config('transaction_timeout', '0', true) end;
+
+-- name: PatchLimits :one
+-- The limits of JSON patches, from the settings.
+select
+    (limits).document_bytes::bigint as document_bytes,
+    (limits).document_depth::int as document_depth,
+    (limits).patch_operations::int as patch_operations,
+    (limits).patch_copied_bytes::bigint as patch_copied_bytes,
+    (limits).patch_shifted_items::bigint as patch_shifted_items
+from agui_internal.limits_of_patches() as limits;
