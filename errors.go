@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // What the database refuses, one error for each SQLSTATE of class UI, and ErrInvalidArgument for 22023. Test for them with errors.Is.
@@ -96,8 +97,11 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.cause}
 }
 
-// refusal makes an *Error of what the database refused and leaves any other error as it is.
+// refusal makes an *Error of what the database refused, and of what was not sent to it, and leaves any other error as it is.
 func refusal(err error) error {
+	if errors.Is(err, rawjson.ErrInvalid) {
+		return &Error{Kind: ErrInvalidEvents, Message: "a JSON text of the call cannot be stored: " + rawjson.ErrInvalid.Error()}
+	}
 	var cause *pgconn.PgError
 	if !errors.As(err, &cause) {
 		return err

@@ -546,6 +546,7 @@ func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
 	}{
 		{"small batches", 2500, token(1), 4, 6},
 		{"large batches", 60, `{"type":"CUSTOM","value":"` + strings.Repeat("x", 60_000) + `"}`, 6, 8},
+		{"batches of which two do not fit", 8, `{"type":"CUSTOM","value":"` + strings.Repeat("x", 2_500_000) + `"}`, 8, 10},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()

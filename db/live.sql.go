@@ -22,7 +22,7 @@ select
     coalesce((answer).detail, '')::pg_catalog.text as detail,
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
-    $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as json[]), $4::bigint[],
+    $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when pg_catalog.cardinality($5::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
@@ -300,7 +300,7 @@ from agui.poll(
         from pg_catalog.unnest($3::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    $4::int, $5::pg_catalog.text[]
+    $4::int, $5::int, $6::pg_catalog.text[]
 ) as news
 `
 
@@ -309,6 +309,7 @@ type PollParams struct {
 	AfterSeqs  []int64
 	AfterTimes []time.Time
 	MaxRows    int32
+	PageBytes  int32
 	Scopes     []string
 }
 
@@ -330,6 +331,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		arg.AfterSeqs,
 		arg.AfterTimes,
 		arg.MaxRows,
+		arg.PageBytes,
 		arg.Scopes,
 	)
 	if err != nil {

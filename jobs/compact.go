@@ -81,7 +81,8 @@ func (c Compacted) LogValue() slog.Value {
 // the end is a *RunsLeftError. A process that is killed leaves a note of the thread that it was at: the next one does that last, and run by run.
 // What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	job := compactJob{pool: pool, options: options, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job := compactJob{pool: pool, options: options, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job.memory = newMemory(max(1, options.Workers))
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
 		job.remaining.Store(1 << 62)
@@ -141,6 +142,7 @@ type compactJob struct {
 	remaining atomic.Int64 // runs that may still be begun
 	// foldLimits are those of the database when the job began.
 	foldLimits compaction.Limits
+	memory     *memory
 
 	mutex    sync.Mutex
 	done     Compacted
@@ -149,6 +151,8 @@ type compactJob struct {
 	busy        []pgtype.UUID
 	hasComeBack bool
 	lost        []pgtype.UUID // threads at which a connection was lost: not to be tried by this call any more
+	// isWide are the threads of which even one worker alone cannot take all runs at once: they are taken one by one.
+	isWide map[pgtype.UUID]bool
 }
 
 // target is what a worker is to do next. A note of it is committed.
@@ -218,6 +222,27 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 
 // compactNext compacts the run, or up to maxRuns runs of the thread, of a target, and chooses the next target in the same transaction.
 func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) (result Compacted, next *target, err error) {
+	isBegun := false
+	err = j.memory.do(ctx, func(room room) (err error) {
+		if j.wide(at.key) {
+			maxRuns = 1
+		}
+		result, next, err = j.compactIn(ctx, room, at, maxRuns)
+		isBegun = !errors.Is(err, errTooLarge)
+		return err
+	})
+	switch {
+	case errors.Is(err, errTooLarge):
+		j.setWide(at.key)
+		return j.compactNext(ctx, at, 1)
+	case err != nil && !isBegun:
+		err = errors.Join(err, j.takeBack(ctx, at))
+	}
+	return result, next, err
+}
+
+// compactIn does the work of compactNext with the memory that it is given, or fails with errTooLarge and has done nothing.
+func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isHeld, isLost := false, false
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		err := guarded(func() error {
@@ -236,7 +261,9 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 			if isHeld {
 				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 			}
-			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, folds: map[int32]*runFold{}}
+			thread := threadCompaction{
+				tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room}, folds: map[int32]*runFold{},
+			}
 			var err error
 			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
 				return err
@@ -264,6 +291,8 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 		return Compacted{}, nil, nil
 	case err == nil:
 		return result, next, nil
+	case errors.Is(err, errTooLarge):
+		return Compacted{}, nil, errTooLarge
 	case ctx.Err() != nil || isForbidden(err):
 		return Compacted{}, nil, errors.Join(err, j.takeBack(ctx, at))
 	}
@@ -368,6 +397,19 @@ func (j *compactJob) setLost(key pgtype.UUID) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.lost = append(j.lost, key)
+}
+
+// wide reports whether the runs of a thread are to be taken one by one, for all of them take too much memory.
+func (j *compactJob) wide(key pgtype.UUID) bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.isWide[key]
+}
+
+func (j *compactJob) setWide(key pgtype.UUID) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.isWide[key] = true
 }
 
 // comesBack reports whether the threads that were left are to be tried now, which happens once.

@@ -7,7 +7,7 @@ select
     coalesce((answer).detail, '')::pg_catalog.text as detail,
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
-    @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as json[]), @after_seqs::bigint[],
+    @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when pg_catalog.cardinality(@inputs::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
@@ -57,7 +57,7 @@ from agui.poll(
         from pg_catalog.unnest(@after_times::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::pg_catalog.text[]
+    @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
 ) as news;
 
 -- name: RunStatus :one

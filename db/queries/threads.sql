@@ -21,7 +21,7 @@ from agui.thread_page(
     sqlc.narg(title)::pg_catalog.text,
     sqlc.narg(since)::pg_catalog.timestamptz,
     sqlc.narg(status)::pg_catalog.text,
-    sqlc.narg(metadata)::pg_catalog.json::pg_catalog.jsonb,
+    sqlc.narg(metadata)::pg_catalog.jsonb,
     @max_rows::int,
     sqlc.narg(cursor)::pg_catalog.text,
     @scope::pg_catalog.text
@@ -34,8 +34,8 @@ select thread.thread_key, thread.thread_id
 from agui.thread
 where thread.scope operator(pg_catalog.=) @scope::pg_catalog.text
     and thread.thread_key operator(pg_catalog.>) @after::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.>=) (left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-0000-000000000000')::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.<=) (left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-ffff-ffffffffffff')::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.>=) (pg_catalog.left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-0000-000000000000')::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.<=) (pg_catalog.left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-ffff-ffffffffffff')::pg_catalog.uuid
 order by thread.thread_key
 limit @page::int;
 
@@ -76,7 +76,7 @@ from agui.set_thread(
     sqlc.narg(title)::pg_catalog.text,
     sqlc.narg(agent)::pg_catalog.text,
     sqlc.narg(archived)::boolean,
-    sqlc.narg(metadata)::pg_catalog.json::pg_catalog.jsonb,
+    sqlc.narg(metadata)::pg_catalog.jsonb,
     @create_if_missing::boolean,
     @scope::pg_catalog.text
 ) as thread;

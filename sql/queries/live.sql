@@ -57,7 +57,7 @@ from agui.poll(
         from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::text[]
+    @max_rows::int, @page_bytes::int, @scopes::text[]
 ) as news;
 
 -- name: RunStatus :one

@@ -14,7 +14,7 @@ $$;
 --   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
 --   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
 --   thread_activity  what a list of threads shows of each: when it was active, title, agent, metadata.
---   erasure   what was erased for good: which thread, when, by whom.
+--   erasure   what was erased for good: a thread without its name, when, by whom.
 --
 -- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
 -- made again from them. Beside the events, what the parts of an agent keep of a conversation:
@@ -324,23 +324,22 @@ comment on index agui.checkpoint_children is 'The checkpoints that go on from on
 comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
 
 create table agui.erasure (
-    thread_key uuid not null,
+    erased_key uuid not null,
     erased_at  timestamptz not null default clock_timestamp(),
-    scope      text,
-    thread_id  text,
     erased_by  text not null default session_user,
     reason     text,
     runs       int not null,
     events     bigint not null,
     allowed_at timestamptz,
     allowed_by text,
-    primary key (thread_key, erased_at)
+    primary key (erased_key, erased_at)
 );
 
 comment on table agui.erasure is
-    'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
-comment on column agui.erasure.scope is 'Its scope. May be set to null where the name itself must go.';
-comment on column agui.erasure.thread_id is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
+    'That threads were erased: when, by whom and why, without their names. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure.erased_key is
+    'A salted hash of the thread''s key (agui_internal.erasure_key), by which the thread is known when somebody names it. Without the salt no name can be '
+    'tried against it. The first half is that of the scope, as in thread_key.';
 comment on column agui.erasure.erased_at is 'When it was erased.';
 comment on column agui.erasure.erased_by is 'The role that was logged in.';
 comment on column agui.erasure.reason is 'What the caller gave as the reason.';
@@ -348,6 +347,18 @@ comment on column agui.erasure.runs is 'Number of runs that it had.';
 comment on column agui.erasure.events is 'Number of events that it had.';
 comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
+
+create table agui_internal.erasure_salt (
+    only_row boolean primary key default true,
+    salt     bytea not null,
+    constraint erasure_salt_has_one_row check (only_row)
+);
+
+comment on table agui_internal.erasure_salt is
+    'What is hashed together with the keys of erased threads, in one row, for the owner alone. agui_internal.define_settings() makes it. Who has it and '
+    'agui.erasure can try names, as who has a whole dump can; without it, erased threads are no longer known.';
+comment on column agui_internal.erasure_salt.only_row is 'True: there is one row.';
+comment on column agui_internal.erasure_salt.salt is 'Random bytes.';
 
 create table agui_internal.setting (
     name          text primary key,
@@ -444,13 +455,13 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''7545461baf2376cf0f0d3c0007e7450ba629d193740bd674f19e5dab80b57211'', ''{
+as 'select 1, ''8c7f49b9826cc4586cc1c948909b6b811d7611a3cd4aadea3760645770a35119'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

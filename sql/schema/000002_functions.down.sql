@@ -102,6 +102,8 @@ drop function agui_internal.next_to_repack(near uuid, older_than interval, passe
 drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, through_seq bigint);
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
+drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
+drop function agui_internal.most_bytes(document json, exact_from int);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
@@ -138,7 +140,6 @@ drop function agui_internal.json_equal(a text, b text);
 drop function agui_internal.json_to_jsonb(document text);
 drop function agui_internal.json_depth(document text);
 drop function agui_internal.json_as_string(value json);
-drop function agui_internal.json_unguard(document text);
 drop function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int);
 drop function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean);
 drop function agui_internal.note_success(job text, thread_key uuid, run_no int);
@@ -212,6 +213,8 @@ drop function agui_internal.refuse_erased(thread_key uuid, subject text);
 drop function agui_internal.last_activity_at(thread_key uuid);
 drop function agui_internal.inactive_threads(older_than interval, scope text, after uuid);
 drop type agui_internal.inactive_thread;
+drop function agui_internal.erasure_key(thread_key uuid);
+drop function agui_internal.erased_at(thread_key uuid);
 drop function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
@@ -230,6 +233,8 @@ drop trigger refuse_truncate on agui.batch;
 drop trigger refuse_change on agui.batch;
 drop function agui_internal.refuse_log_change();
 drop function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text);
+drop function agui_internal.quoted_id(id text);
+drop function agui_internal.json_unguard(document text);
 drop function agui_internal.plain_event_count(events json);
 drop function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint);
 drop function agui_internal.max_json_depth();
@@ -308,7 +313,7 @@ drop type agui.event_row;
 drop function agui.status(thread_id text, run_id text, scope text);
 drop type agui.run_status;
 drop function agui.request_stop(thread_id text, run_id text, reason text, scope text);
-drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, scopes text[]);
+drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, page_bytes int, scopes text[]);
 drop type agui.poll_row;
 drop function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean, scopes text[]);
 drop type agui.keep_alive_row;
@@ -352,13 +357,13 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''7545461baf2376cf0f0d3c0007e7450ba629d193740bd674f19e5dab80b57211'', ''{
+as 'select 1, ''8c7f49b9826cc4586cc1c948909b6b811d7611a3cd4aadea3760645770a35119'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

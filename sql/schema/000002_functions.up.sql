@@ -528,7 +528,7 @@ as $$
 declare
     erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
 begin
-    if erasure.thread_key is null then
+    if erasure.erased_key is null then
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
@@ -540,10 +540,10 @@ $$;
 
 comment on function agui.erase(text, text, text) is
     'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
-    'is left is a row in agui.erasure, which is returned; while it stands, appends to the thread, and '
-    'whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the rights of '
-    'agui_maintainer. The space is free for other threads after the next vacuum; backups and WAL archives '
-    'hold the thread until they expire. '
+    'is left is a row in agui.erasure, without the name of the thread, which is returned; while it stands, appends to '
+    'the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the '
+    'rights of agui_maintainer. The space is free for other threads after the next vacuum; statistics, logs, '
+    'standbys, backups and WAL archives hold parts of the thread for a while (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -596,7 +596,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception
@@ -647,7 +647,7 @@ declare
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = key and erasure.allowed_at is null;
+    where erasure.erased_key = agui_internal.erasure_key(key) and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -1326,7 +1326,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || message.type || '"', 'null')),
+                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
         end if;
 
@@ -1877,7 +1877,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at its from';
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -1944,7 +1944,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at its from'
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -2093,7 +2093,8 @@ begin
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                -- Without its path, which may name people: what is refused is in the server's log.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
         end loop;
@@ -2426,7 +2427,7 @@ comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
     'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased.';
+    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 -- sql/api/live/poll.sql
 create or replace function agui.poll(
@@ -2434,6 +2435,7 @@ create or replace function agui.poll(
     after_seqs  bigint[],
     after_times timestamptz[] default null,
     max_rows    int default 100,
+    page_bytes  int default 16777216,
     scopes      text[] default null
 )
 returns setof agui.poll_row
@@ -2444,6 +2446,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    batch      record;
+    size       bigint;
+    room       bigint := page_bytes;
+    is_begun   boolean := false;
+    cut        int[] := '{}';  -- the threads that have more than fits
 begin
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
@@ -2453,7 +2460,7 @@ begin
             message = 'agui.poll needs arrays of one length, an item for each thread';
     end if;
 
-    return query
+    for batch in
     with asked as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
@@ -2464,9 +2471,7 @@ begin
                     from agui.thread as thread
                     where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
                 )
-                when holder.first_seq is null and exists (
-                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
-                ) then 'UI014'
+                when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
                     -- What a standby does not have yet may come.
                     case when not is_standby then 'UI017' end
@@ -2483,58 +2488,81 @@ begin
     )
     select
         asked.thread_no,
+        asked.problem,
+        news.first_seq,
+        news.n,
+        news.run_no,
+        news.recorded_at,
+        news.earlier_us,
+        news.events,
+        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
-        run.status,
-        batch.first_seq + seen.n,
-        batch.n - seen.n,
-        batch.recorded_at,
-        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
-        case
-            when seen.n = 0 then batch.events
-            else (
-                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
-                from json_array_elements(batch.events) with ordinality as element (value, position)
-                where element.position > seen.n
-            )
-        end,
-        null::text
+        run.status
     from asked
-    cross join lateral (
-        select batch.*
-        from agui.batch as batch
-        where batch.thread_key = asked.thread_key
-            and batch.first_seq > case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                else asked.after_seq
-            end
-        order by batch.first_seq
-        limit max_rows
-    ) as batch
+    left join lateral (
+        select stored.*, row_number() over (order by stored.first_seq) as place
+        from (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = asked.thread_key
+                and stored.first_seq > case
+                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                    else asked.after_seq
+                end
+            order by stored.first_seq
+            limit max_rows
+        ) as stored
+    ) as news on asked.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        where run.thread_key = asked.thread_key and run.run_no = news.run_no
         offset 0
     ) as run on true
-    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.problem is null
-    union all
-    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
-    from asked
-    where asked.problem is not null
-    order by 1, 4;
+    where asked.problem is not null or news.first_seq is not null
+    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
+    order by news.place, asked.thread_no
+    loop
+        continue when batch.thread_no = any (cut);
+        if batch.problem is not null then
+            return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
+            continue;
+        end if;
+        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        if is_begun and size > room then
+            cut := cut || batch.thread_no;
+            return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
+            continue;
+        end if;
+        is_begun := true;
+        room := room - size;
+        if batch.seen > 0 then
+            batch.earlier_us := batch.earlier_us[batch.seen + 1 :];
+            batch.events := (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > batch.seen
+            );
+        end if;
+        return next (
+            batch.thread_no, batch.run_id, batch.status, batch.first_seq + batch.seen, batch.n - batch.seen, batch.recorded_at,
+            batch.earlier_us, batch.events, null
+        )::agui.poll_row;
+    end loop;
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
     'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
+    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
+    'its thread_no: ask for it first in the next call. after_times, where given, are '
     'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
     'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
     'news. Works on a standby and through poolers. '
     'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
 
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
@@ -5585,7 +5613,7 @@ begin
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then
@@ -5948,6 +5976,38 @@ comment on function agui_internal.plain_event_count(json) is
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
+-- sql/internal/json/json_unguard.sql
+create or replace function agui_internal.json_unguard(document text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
+
+comment on function agui_internal.json_unguard(text) is
+    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
+
+revoke execute on function agui_internal.json_unguard(text) from public;
+
+-- sql/internal/append/quoted_id.sql
+create or replace function agui_internal.quoted_id(id text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when id ~ '^[[{]' then 'which is no string'
+    else agui_internal.json_unguard(to_json(left(id, 200))::text)
+end;
+
+comment on function agui_internal.quoted_id(text) is
+    'An id that an event names (guarded text), for an error: all that errors say is in the server''s log, so nothing that can be no id.';
+
+revoke execute on function agui_internal.quoted_id(text) from public;
+
 -- sql/internal/append/refuse_disorder.sql
 create or replace function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text)
 returns void
@@ -5972,7 +6032,7 @@ begin
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
-            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
             hint = 'Append to the thread that the events belong to; without strict they are kept.';
     end if;
 end
@@ -6073,7 +6133,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
@@ -6273,9 +6333,9 @@ begin
         return null;
     end if;
 
-    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, runs, events)
     select
-        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1
@@ -6309,6 +6369,55 @@ comment on function agui_internal.erase_thread(uuid, text, interval) is
     'holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
+
+-- sql/internal/erase/erased_at.sql
+create or replace function agui_internal.erased_at(thread_key uuid)
+returns timestamptz
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select erasure.erased_at
+    from agui.erasure as erasure
+    where erasure.erased_key = agui_internal.erasure_key(erased_at.thread_key) and erasure.allowed_at is null
+$$;
+
+comment on function agui_internal.erased_at(uuid) is
+    'When a thread was erased that is not allowed again; null: it was not. Who reads threads may ask about one whose name is known; agui.erasure is for maintainers.';
+
+revoke execute on function agui_internal.erased_at(uuid) from public;
+
+-- sql/internal/erase/erasure_key.sql
+create or replace function agui_internal.erasure_key(thread_key uuid)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    salt bytea := (select known.salt from agui_internal.erasure_salt as known);
+begin
+    if salt is null then
+        raise exception using
+            errcode = '55000',
+            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be told from others',
+            hint = 'Restore the row with the data of the database, or, if the data is gone for good, call agui.grant_access().';
+    end if;
+    return encode(
+        substring(sha256(salt || substring(uuid_send(thread_key) for 8)) for 8) || substring(sha256(salt || uuid_send(thread_key)) for 8),
+        'hex'
+    )::uuid;
+end
+$$;
+
+comment on function agui_internal.erasure_key(uuid) is
+    'The key of a thread in agui.erasure: its thread_key, hashed with the salt of this database, half by half. For the owner alone: who can call it can try names.';
+
+revoke execute on function agui_internal.erasure_key(uuid) from public;
 
 -- sql/internal/types/inactive_thread.sql
 create type agui_internal.inactive_thread as (
@@ -6399,12 +6508,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased_at timestamptz;
+    erased_at timestamptz := agui_internal.erased_at(thread_key);
 begin
-    select erasure.erased_at into erased_at
-    from agui.erasure as erasure
-    where erasure.thread_key = refuse_erased.thread_key and erasure.allowed_at is null;
-    if found then
+    if erased_at is not null then
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),
@@ -6799,6 +6905,9 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui_internal.fold := start;
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes);
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
@@ -6845,9 +6954,10 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
                 state := step.content;
@@ -7167,6 +7277,7 @@ begin
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
     if is_loaded then
         result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
@@ -8272,6 +8383,9 @@ revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fo
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
+--
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
 create or replace function agui_internal.fold_steps(
@@ -8327,21 +8441,38 @@ declare
     messages      json;
     content       text;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -8355,11 +8486,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -8528,6 +8660,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -8621,7 +8754,16 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
     end loop;
 
     if growing is not null then
@@ -9604,22 +9746,6 @@ comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes 
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
 
--- sql/internal/json/json_unguard.sql
-create or replace function agui_internal.json_unguard(document text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when strpos(document, '\u') = 0 then document
-    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
-end;
-
-comment on function agui_internal.json_unguard(text) is
-    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
-
-revoke execute on function agui_internal.json_unguard(text) from public;
-
 -- sql/internal/json/json_as_string.sql
 create or replace function agui_internal.json_as_string(value json)
 returns text
@@ -10537,7 +10663,7 @@ as $$
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
@@ -10546,7 +10672,8 @@ as $$
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
-        )
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
     ),
     changer (grantee, routines) as (
         values
@@ -10582,9 +10709,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer
@@ -10805,6 +10932,90 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
     '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/most_bytes.sql
+-- The exact length takes opening the value, which a page of many small ones does not pay for.
+create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
+returns bigint
+language sql
+stable
+parallel safe
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    when pg_column_size(document) >= exact_from then octet_length(document::text)
+    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
+    else 255 * pg_column_size(document)
+end;
+
+comment on function agui_internal.most_bytes(json, int) is
+    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
+    'bytes or more as stored; null for null.';
+
+revoke execute on function agui_internal.most_bytes(json, int) from public;
+
+-- sql/internal/read/page_of_batches.sql
+create or replace function agui_internal.page_of_batches(
+    thread_key uuid,
+    from_seq   bigint,
+    through_seq bigint,
+    run_nos    int[],
+    max_rows   int,
+    max_bytes  bigint,
+    input_seqs bigint[] default '{}',
+    out last_seq bigint,
+    out bytes    bigint,
+    out has_more boolean
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    next_batch record;
+    next_bytes bigint;
+    row_count  int := 0;
+begin
+    bytes := 0;
+    has_more := false;
+    for next_batch in
+        select batch.first_seq, batch.n, batch.run_no, batch.events
+        from agui.batch as batch
+        where batch.thread_key = page_of_batches.thread_key
+            and batch.first_seq between from_seq and page_of_batches.through_seq
+            and batch.run_no = any (run_nos)
+        order by batch.first_seq
+        limit max_rows + 1
+    loop
+        next_bytes := agui_internal.most_bytes(next_batch.events);
+        if input_seqs <> '{}' then
+            next_bytes := next_bytes + (
+                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
+                from agui.run_input as beside
+                where beside.thread_key = page_of_batches.thread_key
+                    and beside.run_no = next_batch.run_no
+                    and exists (
+                        select
+                        from unnest(input_seqs) as place (seq)
+                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
+                    )
+            );
+        end if;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        exit when has_more;
+        row_count := row_count + 1;
+        bytes := bytes + next_bytes;
+        last_seq := next_batch.first_seq;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
+    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
+    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
+    'count at input_seqs; has_more says that others follow.';
+
+revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
 -- sql/internal/read/refuse_quarantined.sql
 create or replace function agui_internal.refuse_quarantined(run agui.run, until bigint)
@@ -11058,7 +11269,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -11195,7 +11411,7 @@ begin
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', member.name);
+                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
             end case;
         end loop;
     end if;
@@ -11209,7 +11425,7 @@ begin
         if json_typeof(given.versions) <> 'object' then
             problem := 'its versions are no object';
         else
-            select format('its versions have no whole number for the key "%s"', version.name) into problem
+            select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
             where version.value::text !~ '^[0-9]{1,18}$' or version.name is null
             limit 1;
@@ -11566,12 +11782,17 @@ begin
         min_value = excluded.min_value,
         max_value = excluded.max_value,
         description = excluded.description;
+
+    insert into agui_internal.erasure_salt (salt)
+    select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+    where not exists (select from agui_internal.erasure_salt)
+    on conflict do nothing;
 end
 $$;
 
 comment on function agui_internal.define_settings() is
     'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'agui.grant_access() calls it, and so every migration does.';
+    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
 
@@ -15608,8 +15829,7 @@ as $$
     select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
-    left join agui.erasure as erasure
-        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select
@@ -15722,7 +15942,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''261a47d0ebb71ba1b9c28150cec49c0f9d29e67d81ffd1b2eb96b06b2a080418'', ''{
+as 'select 2, ''5952cfea28ae4f03b1475c56ac7dbd7010d7559e69215a25b77ded946fbc3157'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15751,31 +15971,31 @@ routine agui_internal.compact_snapshots, routine agui_internal.compact_step, rou
 routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
 routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
 routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
-routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
-routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
-routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
-routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
-routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
-routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_now,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events,
-routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
-routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
-routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.hold_thread,
-routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
-routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
-routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.erased_at, routine agui_internal.erasure_key, routine agui_internal.event_references,
+routine agui_internal.event_time, routine agui_internal.event_type, routine agui_internal.expected_privileges,
+routine agui_internal.fill_title, routine agui_internal.find_checkpoint, routine agui_internal.find_run,
+routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_calls,
+routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
+routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
+routine agui_internal.fold_events, routine agui_internal.fold_find, routine agui_internal.fold_first,
+routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_load,
+routine agui_internal.fold_loaded_keys, routine agui_internal.fold_member, routine agui_internal.fold_message_list,
+routine agui_internal.fold_messages, routine agui_internal.fold_new_head, routine agui_internal.fold_new_message,
+routine agui_internal.fold_open, routine agui_internal.fold_patch_now, routine agui_internal.fold_patched,
+routine agui_internal.fold_patched_body, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.forget_ended_runs,
+routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
+routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -15790,39 +16010,40 @@ routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_int
 routine agui_internal.life_cycle, routine agui_internal.limits_of_patches, routine agui_internal.lineage_events,
 routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
 routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
-routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth, routine agui_internal.most_bytes,
 routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
 routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
 routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
 routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
-routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.reachable_since,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
-routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
-routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
-routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept, routine agui_internal.setting_value,
-routine agui_internal.settle_activity, routine agui_internal.show_checkpoint, routine agui_internal.show_session_state,
-routine agui_internal.show_threads, routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference,
-routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs, routine agui_internal.status_after,
-routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
-routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
-routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
+routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
 trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
 type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
 type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,

@@ -39,10 +39,8 @@ comment on column agui.checkpoint."document" is 'The checkpoint, byte for byte.'
 comment on column agui.checkpoint."saved_at" is 'When it was saved.';
 
 create table agui.erasure (
-    "thread_key" uuid not null,
+    "erased_key" uuid not null,
     "erased_at" timestamp with time zone not null,
-    "scope" text,
-    "thread_id" text,
     "erased_by" text not null,
     "reason" text,
     "runs" integer not null,
@@ -50,10 +48,9 @@ create table agui.erasure (
     "allowed_at" timestamp with time zone,
     "allowed_by" text
 );
-comment on table agui.erasure is 'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
+comment on table agui.erasure is 'That threads were erased: when, by whom and why, without their names. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure."erased_key" is 'A salted hash of the thread''s key (agui_internal.erasure_key), by which the thread is known when somebody names it. Without the salt no name can be tried against it. The first half is that of the scope, as in thread_key.';
 comment on column agui.erasure."erased_at" is 'When it was erased.';
-comment on column agui.erasure."scope" is 'Its scope. May be set to null where the name itself must go.';
-comment on column agui.erasure."thread_id" is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
 comment on column agui.erasure."erased_by" is 'The role that was logged in.';
 comment on column agui.erasure."reason" is 'What the caller gave as the reason.';
 comment on column agui.erasure."runs" is 'Number of runs that it had.';
@@ -412,7 +409,7 @@ create table agui.poll_row (
     "events" json,
     "problem" text
 );
-comment on table agui.poll_row is 'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: UI017 the log was rewound, UI014 the thread was erased.';
+comment on table agui.poll_row is 'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 create table agui.run_info (
     "depth" integer not null,
@@ -541,7 +538,7 @@ create function agui.load_session_state(thread_id text, key text, run_id text DE
 create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NULL::text[], scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
-create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
+create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';

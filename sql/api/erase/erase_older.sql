@@ -45,7 +45,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception

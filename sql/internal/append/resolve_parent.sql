@@ -21,7 +21,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;

@@ -30,9 +30,9 @@ begin
         return null;
     end if;
 
-    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, runs, events)
     select
-        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1

@@ -25,6 +25,9 @@ set plan_cache_mode = force_generic_plan
 as $function$
 declare
     result agui_internal.fold := start;
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes);
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
@@ -71,9 +74,10 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
                 state := step.content;
@@ -393,6 +397,7 @@ begin
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
     if is_loaded then
         result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);

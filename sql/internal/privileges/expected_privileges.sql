@@ -16,7 +16,7 @@ as $$
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
@@ -25,7 +25,8 @@ as $$
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
-        )
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
     ),
     changer (grantee, routines) as (
         values
@@ -61,9 +62,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer

@@ -22,11 +22,16 @@ begin
         min_value = excluded.min_value,
         max_value = excluded.max_value,
         description = excluded.description;
+
+    insert into agui_internal.erasure_salt (salt)
+    select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+    where not exists (select from agui_internal.erasure_salt)
+    on conflict do nothing;
 end
 $$;
 
 comment on function agui_internal.define_settings() is
     'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'agui.grant_access() calls it, and so every migration does.';
+    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
