@@ -21,8 +21,9 @@ func (f *Fold) ApplyInput(input []byte) {
 		return
 	}
 	f.event.values[fieldInput] = input
-	if readInput(&f.event) {
+	if readInput(&f.event) && f.beforeEvent() {
 		f.startRun(&f.event)
+		f.endPart()
 	}
 	f.event.clear()
 }

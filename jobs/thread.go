@@ -164,6 +164,9 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		err = t.eachBatch(ctx, fromSeq, run.LastSeq, []int32{run.RunNo}, inputs, func(batch db.BatchesBetweenRow) error {
 			return inputs.applyBatch(loaded.fold, batch)
 		})
+		if err == nil {
+			err = loaded.fold.EndRun()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -229,6 +232,9 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		current.logBytes += batch.StoredBytes
 		current.events += int64(batch.N)
 		if batch.FirstSeq+int64(batch.N) > run.LastSeq {
+			if err := current.fold.EndRun(); err != nil {
+				return err
+			}
 			t.finish(run, current)
 		}
 		return nil

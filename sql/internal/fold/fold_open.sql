@@ -8,7 +8,8 @@ create or replace function agui_internal.fold_open(
     in is_call boolean,
     out head text,
     out content text,
-    out metadata text
+    out metadata text,
+    out activity_type text
 )
 language plpgsql
 immutable
@@ -19,6 +20,7 @@ declare
     function constant json := case when is_call and json_typeof(whole -> 'function') = 'object' then whole -> 'function' end;
 begin
     metadata := case when json_typeof(whole -> 'metadata') = 'object' then whole -> 'metadata' end;
+    activity_type := case when not is_call then whole -> 'activityType' end;
     content := case when is_call then function -> 'arguments' else whole -> 'content' end;
 
     head := agui_internal.json_member_set(
@@ -37,7 +39,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, and the '
-    'head, the object with marks in their places.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, the '
+    'activityType, and the head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;
