@@ -91,6 +91,6 @@ comment on procedure agui.compact_running(int, interval) is
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine.';
+    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
