@@ -34,6 +34,8 @@ drop function agui_internal.title_of_message(message json);
 drop function agui_internal.title_of_input(events json, input json);
 drop function agui_internal.thread_cursor(active_at timestamptz, thread_key uuid);
 drop function agui_internal.show_threads(activities agui.thread_activity[], scope text);
+drop trigger settle_activity on agui.thread_activity;
+drop function agui_internal.settle_activity();
 drop function agui_internal.scope_key(thread_key uuid);
 drop function agui_internal.rebuild_activity(thread_key uuid);
 drop function agui_internal.note_run_begun(thread_key uuid, active_at timestamptz, events json, input json);
@@ -116,7 +118,7 @@ drop type agui_internal.open_part;
 drop function agui_internal.note_uptime(is_writer boolean);
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.is_newly_promoted();
-drop function agui_internal.close_stale_runs(thread_key uuid, subject text);
+drop function agui_internal.close_stale_runs(head agui.run, subject text);
 drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
 drop function agui_internal.alive_until(run agui.run);
 drop function agui_internal.json_text(token text);
@@ -218,7 +220,7 @@ drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, 
 drop function agui_internal.thread_lock_id(thread_key uuid);
 drop function agui_internal.status_after(last_event_type text);
 drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
-drop function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text);
+drop function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text);
 drop type agui_internal.run_position;
 drop trigger refuse_truncate on agui.thread;
 drop trigger refuse_change on agui.thread;
@@ -354,7 +356,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''1673808008ff3b944f867567d8a2f5ea9554f83ec5d29588a4109a82df171223'', ''{
+as 'select 1, ''8c7f49b9826cc4586cc1c948909b6b811d7611a3cd4aadea3760645770a35119'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

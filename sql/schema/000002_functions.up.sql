@@ -5103,6 +5103,7 @@ declare
     key         uuid;
     call        agui_internal.event_inspection;
     log_end     record;
+    head        agui.run;
     place       agui_internal.run_position;
     repeat      record;
     child_id    text;
@@ -5170,10 +5171,15 @@ begin
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject),
                     hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
             end if;
-            if not coalesce(parallel, false) and agui_internal.close_stale_runs(key, subject) then
+            select * into head
+            from agui.run as run
+            where run.thread_key = key
+            order by run.run_no desc
+            limit 1;
+            if not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
                 continue;  -- the end of the log has moved
             end if;
-            place := agui_internal.resolve_parent(key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
@@ -5254,7 +5260,8 @@ begin
         if log_end.run_no is null then
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
-                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at
+                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
+                open_from
             )
             values (
                 key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -5263,7 +5270,8 @@ begin
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
                 -- Or the next run would take it for abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end
+                case when imported and call.ended_by is null then clock_timestamp() end,
+                place.open_from
             );
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
@@ -5896,9 +5904,10 @@ begin atomic
         limit 1
     ) as thread
     cross join lateral (
-        select run.run_no
+        -- The index of runs in progress may be full of those that have ended since.
+        select run.run_no, run.status
         from agui.run as run
-        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
+        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id
         limit 1
     ) as run
     cross join lateral (
@@ -5908,7 +5917,8 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where thread.scope = next_place.scope
+    where run.status = 'running'
+        and thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
         -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
         and latest.first_seq < 9223372036854775807 - 4294967296
@@ -6070,29 +6080,23 @@ create or replace trigger refuse_truncate
 -- sql/internal/types/run_position.sql
 create type agui_internal.run_position as (
     run_no    int,
-    parent_no int
+    parent_no int,
+    open_from int
 );
 
-comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root.';
+comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root. No run with a smaller number than open_from is in progress.';
 
 -- sql/internal/append/resolve_parent.sql
-create or replace function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text)
+create or replace function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text)
 returns agui_internal.run_position
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    head   agui.run;
     parent agui.run;
     place  agui_internal.run_position;
 begin
-    select * into head
-    from agui.run as run
-    where run.thread_key = resolve_parent.thread_key
-    order by run.run_no desc
-    limit 1;
-
     if parent_run_id is null then
         parent := head;
     elsif parent_run_id <> '' then
@@ -6120,15 +6124,24 @@ begin
 
     place.run_no := coalesce(head.run_no, 0) + 1;
     place.parent_no := parent.run_no;
+    place.open_from := place.run_no;
+    if head.status = 'running' or head.open_from < head.run_no then
+        select run.run_no into place.open_from
+        from agui.run as run
+        where run.thread_key = resolve_parent.thread_key and run.status = 'running' and run.run_no >= head.open_from
+        order by run.run_no
+        limit 1;
+        place.open_from := coalesce(place.open_from, place.run_no);
+    end if;
     return place;
 end
 $$;
 
-comment on function agui_internal.resolve_parent(uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree: its number, and its parent (null: the head; '''': none). UI003: the parent is '
+comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
+    'Finds a new run''s place in its thread''s tree, given the run begun last: its number, and its parent (null: the head; '''': none). UI003: the parent is '
     'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.resolve_parent(uuid, text, text) from public;
+revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;
 
 -- sql/internal/append/scan_events.sql
 create or replace function agui_internal.scan_events(
@@ -10258,7 +10271,7 @@ comment on function agui_internal.close_run(uuid, int, text, boolean) is
 revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
 -- sql/internal/live/close_stale_runs.sql
-create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
+create or replace function agui_internal.close_stale_runs(head agui.run, subject text)
 returns boolean
 language plpgsql
 volatile
@@ -10271,10 +10284,13 @@ declare
     now_at       timestamptz;
     any_closed   boolean := false;
 begin
+    if head.status <> 'running' and head.open_from = head.run_no then
+        return false;
+    end if;
     for other in
         select run.*
         from agui.run as run
-        where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
+        where run.thread_key = head.thread_key and run.status = 'running' and run.run_no >= head.open_from
         order by run.run_no
     loop
         last_seen_at := agui_internal.last_seen_at(other);
@@ -10300,7 +10316,7 @@ begin
                 ),
                 hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
-        perform agui_internal.close_run(thread_key, other.run_no, format(
+        perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
         ));
         any_closed := true;
@@ -10309,11 +10325,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_stale_runs(uuid, text) is
-    'Closes the runs of a thread whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
+comment on function agui_internal.close_stale_runs(agui.run, text) is
+    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
     'Answers whether it closed any. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_stale_runs(uuid, text) from public;
+revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;
 
 -- sql/internal/live/is_newly_promoted.sql
 create or replace function agui_internal.is_newly_promoted()
@@ -10651,7 +10667,9 @@ as $$
         where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
         union all
         select 'pg_monitor'
-        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value')
+        where routine.proname in (
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value'
+        )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;
@@ -14440,22 +14458,38 @@ comment on function agui_internal.is_stale(agui.run) is
 revoke execute on function agui_internal.is_stale(agui.run) from public;
 
 -- sql/internal/threads/note_activity.sql
+-- Each update leaves a version of the row behind, and its places in the indexes, which nothing can prune before the transaction
+-- commits: who looks for the row passes them all. So a transaction updates it max_writes times, and a last time when it commits.
 create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
-returns void
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    max_writes constant int := 8;  -- as the trigger has it
+    transaction constant xid8 := pg_current_xact_id();
+    is_titled boolean;
 begin
     update agui.thread_activity as activity
-    set active_at = note_activity.active_at
-    where activity.thread_key = note_activity.thread_key;
+    set active_at = note_activity.active_at,
+        written_in = transaction,
+        writes = case when activity.written_in = transaction then activity.writes + 1 else 1 end
+    where activity.thread_key = note_activity.thread_key
+        and (activity.written_in = transaction and activity.writes = max_writes) is not true
+    returning activity.derived_title is not null into is_titled;
+    if not found then
+        select activity.derived_title is not null into is_titled
+        from agui.thread_activity as activity
+        where activity.thread_key = note_activity.thread_key;
+    end if;
+    return is_titled;
 end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has ended. The caller holds the '
-    'thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has begun or ended. Answers whether a title was derived for it; null: it '
+    'is in no list yet. The caller holds the thread''s lock.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
 
@@ -14472,13 +14506,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled boolean;  -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
     derived   text;
 begin
-    update agui.thread_activity as activity
-    set active_at = note_run_begun.active_at
-    where activity.thread_key = note_run_begun.thread_key
-    returning activity.derived_title is not null into is_titled;
     if is_titled then
         return;
     end if;
@@ -14541,6 +14571,42 @@ comment on function agui_internal.scope_key(uuid) is
     'agui.thread_activity is indexed.';
 
 revoke execute on function agui_internal.scope_key(uuid) from public;
+
+-- sql/internal/threads/settle_activity.sql
+create or replace function agui_internal.settle_activity()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.thread_activity as activity
+    set active_at = greatest(activity.active_at, (
+            select batch.recorded_at
+            from agui.batch as batch
+            where batch.thread_key = new.thread_key
+            order by batch.first_seq desc
+            limit 1
+        )),
+        written_in = null,
+        writes = 0
+    where activity.thread_key = new.thread_key and activity.written_in = new.written_in;
+    return null;
+end
+$$;
+
+comment on function agui_internal.settle_activity() is
+    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
+    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+
+revoke execute on function agui_internal.settle_activity() from public;
+
+create constraint trigger settle_activity
+    after update on agui.thread_activity
+    deferrable initially deferred
+    for each row
+    when (old.writes = 7 and new.writes = 8)
+    execute function agui_internal.settle_activity();
 
 -- sql/internal/threads/show_threads.sql
 create or replace function agui_internal.show_threads(activities agui.thread_activity[], scope text)
@@ -15825,7 +15891,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''322f17f824dcd7c13fe759d7792e13178f26c8e51f0642c8cfe8acf9ab450abc'', ''{
+as 'select 2, ''06884b120c07db2c3310b777531a52323f73e8c7134aac12f5b5063be036cf6a'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -15910,23 +15976,24 @@ routine agui_internal.replay_events, routine agui_internal.replay_snapshot, rout
 routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
 routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
 routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.show_checkpoint,
-routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
-routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
-routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
-routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
-routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
-routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
-routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
 type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
 type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
 type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
