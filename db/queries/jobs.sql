@@ -19,3 +19,7 @@ select
     (limits).patch_copied_bytes::bigint as patch_copied_bytes,
     (limits).patch_shifted_items::bigint as patch_shifted_items
 from agui_internal.limits_of_patches() as limits;
+
+-- name: JobLockProblem :one
+-- Empty: who holds the lock of the job may be at work.
+select coalesce(agui_internal.job_lock_problem(@job::pg_catalog.text), '')::pg_catalog.text as problem;
