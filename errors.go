@@ -102,8 +102,10 @@ func (e *Error) Unwrap() []error {
 
 // refusal makes an *Error of what the database refused, and of what was not sent to it, and leaves any other error as it is.
 func refusal(err error) error {
-	if errors.Is(err, rawjson.ErrInvalid) {
-		return &Error{Kind: ErrInvalidEvents, Message: "a JSON text of the call cannot be stored: " + rawjson.ErrInvalid.Error()}
+	for unsent, kind := range map[error]error{rawjson.ErrInvalid: ErrInvalidEvents, rawjson.ErrTooDeep: ErrLimitExceeded} {
+		if errors.Is(err, unsent) {
+			return &Error{Kind: kind, Message: "a JSON text of the call cannot be stored: " + unsent.Error()}
+		}
 	}
 	var cause *pgconn.PgError
 	if !errors.As(err, &cause) {

@@ -65,6 +65,18 @@ func (q *Queries) FoldLimits(ctx context.Context) (FoldLimitsRow, error) {
 	return i, err
 }
 
+const JobLockProblem = `-- name: JobLockProblem :one
+select coalesce(agui_internal.job_lock_problem($1::pg_catalog.text), '')::pg_catalog.text as problem
+`
+
+// Empty: who holds the lock of the job may be at work.
+func (q *Queries) JobLockProblem(ctx context.Context, job string) (string, error) {
+	row := q.db.QueryRow(ctx, JobLockProblem, job)
+	var problem string
+	err := row.Scan(&problem)
+	return problem, err
+}
+
 const TakeJobLock = `-- name: TakeJobLock :one
 select
     pg_catalog.pg_is_in_recovery()::boolean as is_standby,

@@ -152,8 +152,15 @@ begin
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then
-        perform pg_advisory_xact_lock(lock)
-        from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+        perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
+        from (
+            select agui_internal.thread_lock_id(key) as lock, min(key::text) as key
+            from unnest(keys) as item (key)
+            group by lock
+            order by lock
+            offset 0
+        ) as item
+        where not pg_try_advisory_xact_lock(lock);
     else
         for call in
             with taken as materialized (
@@ -168,7 +175,8 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
+                format('run "%s" of thread "%s": the thread is locked by %s', call.run_id, call.thread_id,
+                    agui_internal.lock_holders(agui_internal.thread_lock_id(call.key))),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;
@@ -569,6 +577,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -578,7 +587,10 @@ begin
     stop_at := pg_catalog.clock_timestamp() + max_time;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
-            raise notice 'agui.erase_older does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('erase');
+            if blocked is null then
+                raise notice 'agui.erase_older does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
@@ -616,6 +628,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.erase_older cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -3176,7 +3194,9 @@ begin
     saved := array_fill(''::text, array[cardinality(given)]);
 
     -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
-    perform agui_internal.ensure_writable_thread(item.thread_id, scope), pg_advisory_xact_lock(agui_internal.session_lock_id(item.thread_key))
+    perform
+        agui_internal.ensure_writable_thread(item.thread_id, scope),
+        agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
         select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
         from unnest(given) as asked
@@ -4102,6 +4122,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
@@ -4118,7 +4139,10 @@ begin
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.compact does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact');
+            if blocked is null then
+                raise notice 'agui.compact does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -4189,6 +4213,12 @@ begin
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
     end if;
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4224,6 +4254,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
+    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -4260,7 +4291,10 @@ begin
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
             set local search_path = pg_catalog, pg_temp;
-            raise notice 'agui.compact_running does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact_running');
+            if blocked is null then
+                raise notice 'agui.compact_running does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -4289,6 +4323,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact_running cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4388,6 +4428,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -4401,7 +4442,10 @@ begin
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            raise notice 'agui.reap does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('reap');
+            if blocked is null then
+                raise notice 'agui.reap does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -4419,6 +4463,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.reap cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4520,6 +4570,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
@@ -4531,7 +4582,10 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.repack does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('repack');
+            if blocked is null then
+                raise notice 'agui.repack does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -4589,6 +4643,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.repack cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -5736,6 +5796,38 @@ comment on function agui_internal.json_too_deep(text, int) is
 
 revoke execute on function agui_internal.json_too_deep(text, int) from public;
 
+-- sql/internal/append/lock_holders.sql
+create or replace function agui_internal.lock_holders(lock_id bigint)
+returns text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        string_agg(distinct case
+            when lock.pid is null then 'a prepared transaction'
+            else format('process %s of role "%s"', lock.pid, session.usename)
+        end, ', '),
+        'another transaction'
+    )
+    from pg_locks as lock
+    left join pg_stat_activity as session
+        on session.pid = lock.pid
+    where lock.locktype = 'advisory'
+        and lock.database = (select oid from pg_database where datname = current_database())
+        and lock.classid = ((lock_id >> 32) & 4294967295)::oid
+        and lock.objid = (lock_id & 4294967295)::oid
+        and lock.objsubid = 1
+        and lock.granted
+        and lock.pid is distinct from pg_backend_pid()
+$$;
+
+comment on function agui_internal.lock_holders(bigint) is
+    'Who holds an advisory lock of this database, for an error: any role that can connect may take one.';
+
+revoke execute on function agui_internal.lock_holders(bigint) from public;
+
 -- sql/internal/append/lock_thread.sql
 create or replace function agui_internal.lock_thread(thread_key uuid)
 returns void
@@ -5746,7 +5838,7 @@ as $$
 begin
     -- Where nobody holds the lock, this is an expression and no query.
     if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
-        perform pg_catalog.pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), 'the thread with key ' operator(pg_catalog.||) thread_key::pg_catalog.text);
     end if;
     if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
         -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
@@ -5758,7 +5850,7 @@ $$;
 
 comment on function agui_internal.lock_thread(uuid) is
     'Takes the lock of whoever writes to a thread''s log, until the transaction ends. It is to be called in a statement of its own: under '
-    'READ COMMITTED the next statement then sees all that the last holder did.';
+    'READ COMMITTED the next statement then sees all that the last holder did. 55P03 as agui_internal.wait_for_lock says.';
 
 revoke execute on function agui_internal.lock_thread(uuid) from public;
 
@@ -6239,6 +6331,36 @@ comment on function agui_internal.thread_lock_id(uuid) is
 
 revoke execute on function agui_internal.thread_lock_id(uuid) from public;
 
+-- sql/internal/append/wait_for_lock.sql
+create or replace function agui_internal.wait_for_lock(lock_id bigint, subject text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    most_ms    constant int := 30000;
+    timeout    constant text := current_setting('lock_timeout');
+    timeout_ms constant int := least(nullif((select setting::int from pg_settings where name = 'lock_timeout'), 0), most_ms);
+begin
+    perform set_config('lock_timeout', timeout_ms::text, true);
+    perform pg_advisory_xact_lock(lock_id);
+    perform set_config('lock_timeout', timeout, true);
+exception
+    when lock_not_available then
+        raise exception using
+            errcode = '55P03',
+            message = format('%s is locked: %s has held the lock for %s ms and more', subject, agui_internal.lock_holders(lock_id), timeout_ms),
+            hint = 'Repeat the call when that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, 30 seconds at most.';
+end
+$$;
+
+comment on function agui_internal.wait_for_lock(bigint, text) is
+    'Takes an advisory lock until the transaction ends. It waits for lock_timeout, at most 30 seconds: any role that can connect may hold the lock. 55P03: it '
+    'is still held, and the message says by whom.';
+
+revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
+
 -- sql/internal/checkpoint/find_checkpoint.sql
 create or replace function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
 returns agui.checkpoint
@@ -6325,14 +6447,14 @@ declare
 begin
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     if older_than is null then
-        perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
         -- A job does not wait for the transactions of others.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
             raise exception using
                 errcode = '55P03',
-                message = format('another transaction has the lock of the thread with key %s', thread_key);
+                message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
         end if;
         perform set_config('lock_timeout', '200ms', true);
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
@@ -9892,6 +10014,48 @@ comment on function agui_internal.job_lock_id(text) is
     'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
+
+-- sql/internal/jobs/job_lock_problem.sql
+create or replace function agui_internal.job_lock_problem(job text)
+returns text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        'process %s of role "%s" holds the lock of the job %s, and %s',
+        session.pid, session.usename, job_lock_problem.job,
+        case when may.work then 'has done so for a day in one transaction' else 'that role may do no job' end
+    )
+    from pg_locks as lock
+    join pg_stat_activity as session
+        on session.pid = lock.pid
+    cross join lateral (
+        select coalesce(bool_or(pg_has_role(session.usesysid, worker.oid, 'member')), false) as work
+        from (
+            select to_regrole(name)::oid as oid from unnest(array['agui_worker', 'agui_maintainer']) as name
+            union all
+            select nspowner from pg_namespace where nspname = 'agui'
+        ) as worker
+        where worker.oid is not null
+    ) as may
+    where lock.locktype = 'advisory'
+        and lock.database = (select oid from pg_database where datname = current_database())
+        and lock.classid = ((agui_internal.job_lock_id(job) >> 32) & 4294967295)::oid
+        and lock.objid = (agui_internal.job_lock_id(job) & 4294967295)::oid
+        and lock.objsubid = 1
+        and lock.granted
+        and (not may.work or session.xact_start < clock_timestamp() - interval '1 day')
+    order by session.pid
+    limit 1
+$$;
+
+comment on function agui_internal.job_lock_problem(text) is
+    'Why a job that finds its lock taken would find it so again and again: the lock is held by a role that may do no job, or for a day. Null: another one is '
+    'at work. Advisory locks have no owner: any role that can connect may take one.';
+
+revoke execute on function agui_internal.job_lock_problem(text) from public;
 
 -- sql/internal/jobs/note_attempt.sql
 create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_no int)
@@ -16237,7 +16401,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''8304627e82d12006ad6cb7ff3767ca53e5e82a1807d09eca11aca18cf80a4ecb'', ''{
+as 'select 2, ''9526657fbdf706c043c015f39b980bb6bd4839a55f5e59e8147a3ca33858cdde'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16288,10 +16452,10 @@ routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routi
 routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
 routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
 routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -16304,19 +16468,19 @@ routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routin
 routine agui_internal.known_settings, routine agui_internal.last_activity_at, routine agui_internal.last_seen_at,
 routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_internal.lease_of,
 routine agui_internal.life_cycle, routine agui_internal.limits_of_folds, routine agui_internal.lineage_events,
-routine agui_internal.load_snapshot, routine agui_internal.lock_thread, routine agui_internal.log_bytes_since,
-routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
-routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth, routine agui_internal.most_bytes,
-routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
-routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
-routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
-routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
-routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
-routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
+routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted, routine agui_internal.match_beginning,
+routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.most_bytes, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
+routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
+routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches,
+routine agui_internal.plain_event_count, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
+routine agui_internal.prune_snapshots, routine agui_internal.quoted_id, routine agui_internal.reachable_since,
+routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
+routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_fold, routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
 routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
 routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
 routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
@@ -16332,9 +16496,9 @@ routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine 
 routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
 routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
 routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.wait_for_lock,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
 table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,

@@ -19,6 +19,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
@@ -35,7 +36,10 @@ begin
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.compact does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact');
+            if blocked is null then
+                raise notice 'agui.compact does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -105,6 +109,12 @@ begin
     where quarantine.job = 'compact';
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
+    end if;
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
     end if;
     if failure is not null then
         raise exception using

@@ -9,6 +9,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
+    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -45,7 +46,10 @@ begin
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
             set local search_path = pg_catalog, pg_temp;
-            raise notice 'agui.compact_running does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact_running');
+            if blocked is null then
+                raise notice 'agui.compact_running does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -74,6 +78,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact_running cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,

@@ -9,6 +9,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -22,7 +23,10 @@ begin
     for stale in select * from agui_internal.stale_runs() loop
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            raise notice 'agui.reap does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('reap');
+            if blocked is null then
+                raise notice 'agui.reap does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -40,6 +44,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.reap cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
