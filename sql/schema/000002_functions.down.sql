@@ -149,6 +149,7 @@ drop function agui_internal.job_lock_problem(job text);
 drop function agui_internal.job_lock_id(name text);
 drop function agui_internal.is_fault(code text);
 drop function agui_internal.hold_thread(thread_key uuid);
+drop function agui_internal.forget_ended_runs(job text);
 drop function agui_internal.begin_step();
 drop function agui_internal.back_off(attempts int);
 drop function agui_internal.allow_log_change(allowed boolean);

@@ -4262,6 +4262,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -4423,7 +4424,9 @@ language plpgsql
 as $$
 declare
     stop_at pg_catalog.timestamptz;
-    stale   pg_catalog.record;
+    keys    pg_catalog.uuid[];
+    run_nos pg_catalog.int4[];
+    at      int := 0;  -- the run to do, of which a note is committed; 0: none yet
     runs    int := 0;
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
@@ -4437,31 +4440,51 @@ begin
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.note_uptime(is_writer => false);
+    perform agui_internal.forget_ended_runs('reap');
     commit;
     set local search_path = pg_catalog, pg_temp;
-    for stale in select * from agui_internal.stale_runs() loop
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+    select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)
+    into keys, run_nos
+    from agui_internal.stale_runs() as stale;
+    loop
+        exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
+            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
                 raise notice 'agui.reap does nothing more: another one is at work';
             end if;
             exit;
         end if;
-        begin
-            if agui_internal.reap_run(stale.thread_key, stale.run_no) is not null then
-                runs := runs + 1;
-            end if;
-        exception
-            when others then
-                raise warning 'agui.reap: thread with key %, run number %: %', stale.thread_key, stale.run_no, sqlerrm;
-                failed := failed || pg_catalog.format('%s/%s', stale.thread_key, stale.run_no);
-                failure := coalesce(failure, sqlerrm);
-                code := coalesce(code, sqlstate);
-        end;
+        -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
+        perform pg_catalog.set_config('lock_timeout', '200ms', true);
+        if at > 0 then
+            begin
+                if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
+                    runs := runs + 1;
+                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                else
+                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                end if;
+            exception
+                when others then
+                    raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
+                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    if sqlstate <> '55P03' then
+                        failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
+                        failure := coalesce(failure, sqlerrm);
+                        code := coalesce(code, sqlstate);
+                    end if;
+            end;
+        end if;
+        at := at + 1;
+        exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;
+    commit;
+    set local search_path = pg_catalog, pg_temp;
 
     if blocked is not null then
         raise exception using
@@ -4474,7 +4497,7 @@ begin
             errcode = code,
             message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are closed; agui.verify says what is wrong with a thread.';
+            hint = 'The others are closed. agui.quarantine says when these are tried next; agui.verify says what is wrong with a thread.';
     end if;
     commit;
 end
@@ -4485,8 +4508,8 @@ comment on procedure agui.reap(int, interval) is
     'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
     'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
     'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
-    'after max_runs or max_time (null: when all are done). A run that cannot be closed does not hold up the '
-    'others and is the error in the end. Call it outside a transaction block.';
+    'after max_runs or max_time (null: when all are done). A run that fails does not hold up the others: it goes '
+    'into agui.quarantine, and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
 
@@ -5070,7 +5093,7 @@ comment on view agui.quarantine is
     'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
     'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
 
-comment on column agui.quarantine.job is 'compact, compact_running or repack.';
+comment on column agui.quarantine.job is 'compact, compact_running, reap or repack.';
 
 comment on column agui.quarantine.scope is 'Scope of the thread.';
 
@@ -9965,6 +9988,28 @@ comment on function agui_internal.begin_step() is 'Sets what each transaction of
 
 revoke execute on function agui_internal.begin_step() from public;
 
+-- sql/internal/jobs/forget_ended_runs.sql
+create or replace function agui_internal.forget_ended_runs(job text)
+returns void
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui_internal.job_note as note
+    where note.job = forget_ended_runs.job
+        and not exists (
+            select
+            from agui.run as run
+            where run.thread_key = note.thread_key and run.run_no = note.run_no and run.status = 'running'
+        )
+$$;
+
+comment on function agui_internal.forget_ended_runs(text) is
+    'Deletes the notes of a job for runs in progress about those that have ended since.';
+
+revoke execute on function agui_internal.forget_ended_runs(text) from public;
+
 -- sql/internal/jobs/hold_thread.sql
 create or replace function agui_internal.hold_thread(thread_key uuid)
 returns boolean
@@ -11051,12 +11096,18 @@ set search_path = pg_catalog, pg_temp
 as $$
     select run.thread_key, run.run_no
     from agui.run as run
-    where run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp()
-    order by run.thread_key, run.run_no
+    left join agui_internal.job_note as note
+        on note.job = 'reap' and note.thread_key = run.thread_key and note.run_no = run.run_no
+    where run.status = 'running'
+        and agui_internal.alive_until(run) < clock_timestamp()
+        and (note.next_at is null or note.next_at <= clock_timestamp())
+    -- Those that nothing has failed at before come first.
+    order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes.';
+    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
+    'that it failed at come last, once they may be tried.';
 
 revoke execute on function agui_internal.stale_runs() from public;
 
@@ -11122,7 +11173,7 @@ as $$
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
-                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.forget_ended_runs', 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
             ]),
@@ -16401,7 +16452,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''9526657fbdf706c043c015f39b980bb6bd4839a55f5e59e8147a3ca33858cdde'', ''{
+as 'select 2, ''04724786e30bdadde1ab32f473f4fb53918247f52cdbe507b7c6d22d7ed2d9bb'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16446,19 +16497,19 @@ routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine
 routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
 routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
 routine agui_internal.fold_settle, routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages,
-routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.has_activity_since,
-routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.hold_thread,
-routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
-routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
-routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.forget_ended_runs,
+routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
+routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
+routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
