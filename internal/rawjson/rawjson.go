@@ -5,12 +5,16 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 )
 
 // ErrInvalid means that a text was not sent, because it is no JSON, or none for jsonb. The database would refuse it, and quote it in its log.
 var ErrInvalid = errors.New("it is not JSON in UTF-8, or holds what PostgreSQL's jsonb cannot (\\u0000, half of a surrogate pair)")
+
+// ErrTooDeep means that a text was not sent, because it is nested deeper than this program or the database could read.
+var ErrTooDeep = errors.New("it is nested more than 10,000 levels deep")
 
 // Text is a JSON text. The driver parses what it reads into a json.RawMessage, which takes longer than the reading; this it does not.
 type Text []byte
@@ -30,7 +34,12 @@ func (t Text) Value() (driver.Value, error) {
 	switch {
 	case t == nil:
 		return nil, nil
-	case !utf8.Valid(t) || !json.Valid(t):
+	case !utf8.Valid(t):
+		return nil, ErrInvalid
+	case !json.Valid(t):
+		if err := json.Unmarshal(t, new(json.RawMessage)); strings.Contains(err.Error(), "depth") {
+			return nil, ErrTooDeep
+		}
 		return nil, ErrInvalid
 	default:
 		return String(t), nil // the driver copies it at once

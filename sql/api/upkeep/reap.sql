@@ -11,6 +11,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -29,7 +30,10 @@ begin
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
             perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
-            raise notice 'agui.reap does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('reap');
+            if blocked is null then
+                raise notice 'agui.reap does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
@@ -62,6 +66,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.reap cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
