@@ -379,7 +379,7 @@ func (r *round) revive() {
 	}
 }
 
-// execute executes a statement, again when the connection was lost in an earlier crash.
+// execute executes a statement, and repeats it while the server recovers.
 func (r *round) execute(statement string) {
 	r.t.Helper()
 	r.answered(func(ctx context.Context) error {
@@ -396,7 +396,8 @@ func (r *round) query(statement string, result any) {
 func (r *round) answered(call func(context.Context) error) {
 	r.t.Helper()
 	var err error
-	for range 10 {
+	// A server notices some time after one of its processes was killed, and recovers then.
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = call(r.t.Context()); err == nil {
 			return
 		}
