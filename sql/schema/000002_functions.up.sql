@@ -175,8 +175,7 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": the thread is locked by %s', call.run_id, call.thread_id,
-                    agui_internal.lock_holders(agui_internal.thread_lock_id(call.key))),
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;
@@ -16055,7 +16054,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''384b786e558a423647b35d681e22d091f932325d07f33b18ce2411da628f3d75'', ''{
+as 'select 2, ''c66138ea2d6c8e30ddeb64f4f43a84e27620455bb81590a680bd855462e991f7'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
