@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -34,6 +35,7 @@ var (
 	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
 	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
 	ErrQuarantined       = errors.New("run in quarantine")
+	ErrFoldLimit         = compaction.ErrLimit
 	ErrInvalidArgument   = errors.New("invalid argument")
 )
 
@@ -59,6 +61,7 @@ var errorOfState = map[string]error{
 	"UI019": ErrUnknownCheckpoint,
 	"UI021": ErrOtherThread,
 	"UI022": ErrQuarantined,
+	"UI023": ErrFoldLimit,
 	"22023": ErrInvalidArgument,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.

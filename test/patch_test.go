@@ -57,7 +57,7 @@ func TestPatchesInSQL(t *testing.T) {
 				from (
 					select agui_internal.json_to_jsonb(document) as document, agui_internal.json_to_jsonb(patch) as patch, position
 					from unnest($1::text[], $2::text[]) with ordinality as test (document, patch, position)
-				) as test, agui_internal.json_patch_apply(test.document, array[test.patch], null) as patched
+				) as test, agui_internal.json_patch_apply(test.document, array[test.patch], null, null, false) as patched
 				order by test.position`, documents, patches)
 			if err != nil {
 				t.Fatal(err)

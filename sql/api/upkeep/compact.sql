@@ -134,6 +134,7 @@ comment on procedure agui.compact(int, interval, interval) is
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '
-    'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
+    'on a standby. Call it from pg_cron, or by hand outside a transaction block. '
+    'Errors: UI023 the fold of a run is over a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;

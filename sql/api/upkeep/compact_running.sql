@@ -17,6 +17,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -101,6 +102,6 @@ comment on procedure agui.compact_running(int, interval) is
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine.';
+    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
