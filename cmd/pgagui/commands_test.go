@@ -173,7 +173,7 @@ func TestCompactFoldsEndedRuns(t *testing.T) {
 	if first.code != exitWorkLeft || first.messages != "" || !strings.HasSuffix(first.out, "; 3 runs left (stopped: limit)\n") {
 		t.Errorf("--limit 1: exit code %d, %s%s", first.code, first.out, first.messages)
 	}
-	if rest := parse[jobs.Compacted](commands, "compact", "--workers", "2"); rest.Runs != 3 {
+	if rest := parse[jobs.Compacted](commands, "compact", "--workers", "2"); rest.Runs != 3 || rest.Threads != 1 {
 		t.Errorf("the rest: %+v", rest)
 	}
 	if out := commands.must("compact"); !strings.HasPrefix(out, "0 runs of 0 threads, ") {
