@@ -1,7 +1,5 @@
 package compaction
 
-import "bytes"
-
 // This file folds activities: messages whose content is an object, which patches change.
 
 // snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
@@ -17,7 +15,7 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 	switch {
 	case place < 0:
 		f.push(f.newActivity(e, content))
-	case f.messages[place].role == roleActivity:
+	case f.messages.at(place).role == roleActivity:
 		if !replace {
 			f.mergeActivityMetadata(place, e)
 			return
@@ -25,17 +23,21 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 		m := f.editAlone(place)
 		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
 		m.tree.set("content", raw(kept(content)))
-		m.patched = false
+		m.patched, m.patching = false, nil
 		m.tree.delete("subagentRunId")
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 	case replace:
-		if f.messages[place].repeated {
+		if f.messages.at(place).repeated {
 			f.looksAtMessages()
 		}
 		f.looksAtMessages()
-		f.messages[place] = f.newActivity(e, content)
-		f.index = nil // the calls of the message that was there are gone
+		gone := f.messages.at(place)
+		f.messages.set(place, f.newActivity(e, content))
+		if len(gone.calls) > 0 {
+			f.index = nil
+		}
+		f.order++
 	}
 }
 
@@ -54,6 +56,22 @@ func (f *Fold) mergeActivityMetadata(place int, e *event) {
 	}
 }
 
+// patchedContent is the content of an activity under patches. It stays with the message from the first patch on, also if that fails:
+// to find the content in the message, and to take it apart, takes a look at all that is in it.
+type patchedContent struct {
+	document
+	isGiven, hasType bool // the message has a content, an activityType
+}
+
+func newPatchedContent(m *Message, by *owner) *patchedContent {
+	content := &patchedContent{document: document{owner: by, root: m.member("content")}, hasType: m.member("activityType") != nil}
+	content.isGiven = content.root != nil
+	if !content.isGiven {
+		content.root = raw("{}")
+	}
+	return content
+}
+
 // patchActivity changes the content of an activity that exists. A patch that fails changes nothing but the metadata.
 func (f *Fold) patchActivity(e *event) {
 	patch := []byte("[]")
@@ -70,40 +88,41 @@ func (f *Fold) applyPatch(e *event, patch []byte) {
 		defer f.look()
 	}
 	place := f.find(e.decoded(fieldMessageID))
-	if place < 0 || f.messages[place].role != roleActivity {
+	if place < 0 || f.messages.at(place).role != roleActivity {
 		return
 	}
 	f.mergeActivityMetadata(place, e)
-	m := f.messages[place]
-	content := m.member("content")
-	if content == nil || m.repeated || m.member("activityType") == nil {
-		// The reducer in SQL cannot put off such a patch.
-		f.usage.spent += fuelOfCopiedOctet * octetsOf(orEmpty(content))
+	m := f.own(place)
+	content := m.patching
+	if content == nil {
+		content = newPatchedContent(m, f.owner)
 	}
-	if content == nil || bytes.Equal(written(content), []byte("null")) {
-		content = raw("{}")
+	if m.repeated || !content.isGiven || !content.hasType {
+		// The reducer in SQL cannot put off such a patch.
+		f.usage.spent += fuelOfCopiedOctet * octetsOf(content.root)
 	}
 	if m.repeated {
-		content = copied(content, f.owner)
+		content = &patchedContent{document: document{owner: f.owner, root: copied(content.root, f.owner)}}
+	} else {
+		m.patching = content
 	}
-	patched := document{owner: f.owner, root: content}
-	if f.patch(&patched, patch) {
+	null, isNull := content.root.(raw)
+	if isNull = isNull && string(null) == "null"; isNull {
+		content.root, content.bytes, content.octets = raw("{}"), 0, 0
+	}
+	if f.patch(&content.document, patch) {
 		m := f.editAlone(place)
-		m.tree.set("content", patched.root)
+		m.tree.set("content", content.root)
 		m.patched = true
 		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+		content.isGiven, content.hasType = true, true
+		m.patching = content
+	} else if isNull {
+		content.root, content.bytes, content.octets = null, 0, 0
 	}
 	if copies(patch) {
 		f.mayHaveGrown(string(e.decoded(fieldMessageID)))
 	}
-}
-
-// orEmpty is the value, or an empty object where there is none.
-func orEmpty(v value) value {
-	if v == nil {
-		return raw("{}")
-	}
-	return v
 }
 
 // proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.

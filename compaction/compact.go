@@ -210,7 +210,7 @@ func (c *compactor) accepts(w *form) bool {
 		c.replica.applyAll(again)
 		w.add(again...)
 	}
-	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.hasList || c.truth.listsOpenChunks())
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.Messages()) && (!w.hasList || c.truth.listsOpenChunks())
 }
 
 // listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The
@@ -258,18 +258,18 @@ func (c *compactor) add(text json.RawMessage) {
 // agree reports whether the replica has the messages that the truth has, or had. (State and interrupts agree by the way the forms
 // are made.) Messages that neither changed since the run began are not looked into.
 func (c *compactor) agree(truth []*Message) bool {
-	replica := c.replica.messages
+	replica := c.replica.Messages()
 	if len(truth) != len(replica) {
 		return false
 	}
 	start := 0 // the place in the list that the run began with
 	for i := range truth {
-		if start < len(c.truthStart.messages) {
-			if truth[i] == c.truthStart.messages[start] && replica[i] == c.replicaStart.messages[start] {
+		if start < len(c.truthStart.Messages()) {
+			if truth[i] == c.truthStart.Messages()[start] && replica[i] == c.replicaStart.Messages()[start] {
 				start++
 				continue
 			}
-			if truth[i].hasID && truth[i].id == c.truthStart.messages[start].id {
+			if truth[i].hasID && truth[i].id == c.truthStart.Messages()[start].id {
 				start++
 			}
 		}
@@ -304,8 +304,8 @@ func sameRepeats(a, b []*Message) bool {
 
 // means reports whether two folds mean the same.
 func (f *Fold) means(other *Fold) bool {
-	return slices.EqualFunc(f.messages, other.messages, func(a, b *Message) bool { return a == b || a.says(b) }) &&
-		sameRepeats(f.messages, other.messages) && sameLanes(f, other) &&
+	return slices.EqualFunc(f.Messages(), other.Messages(), func(a, b *Message) bool { return a == b || a.says(b) }) &&
+		sameRepeats(f.Messages(), other.Messages()) && sameLanes(f, other) &&
 		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
 }
 

@@ -14,9 +14,9 @@ var shapes = []Shape{StreamShape, SnapshotShape}
 
 // sameMeaning reports whether two folds mean the same, whatever the order of keys.
 func sameMeaning(a, b *Fold) bool {
-	return len(a.messages) == len(b.messages) && sameLanes(a, b) &&
+	return len(a.Messages()) == len(b.Messages()) && sameLanes(a, b) &&
 		equal(raw(a.State()), raw(b.State()), sameNumberText) && equal(raw(a.Interrupts()), raw(b.Interrupts()), sameNumberText) &&
-		slices.EqualFunc(a.messages, b.messages, (*Message).says)
+		slices.EqualFunc(a.Messages(), b.Messages(), (*Message).says)
 }
 
 func applyAll(f *Fold, events []json.RawMessage) *Fold {

@@ -38,8 +38,9 @@ import (
 // A Fold is what a stream of events means so far. Make one with [New] or [Resume].
 type Fold struct {
 	owner        *owner
-	messages     []*Message
+	messages     messageList
 	index        *index // nil until something is looked up
+	order        int    // counts the times that messages took places of others
 	state        document
 	stateText    json.RawMessage // the state as JSON, nil when it changed since it was written
 	statePatched bool
@@ -68,7 +69,7 @@ func (f *Fold) Clone() *Fold {
 	f.state.owner = f.owner
 	clone := *f
 	clone.owner = new(owner)
-	clone.messages = slices.Clone(f.messages)
+	clone.messages = messageList{flat: slices.Clone(f.messages.all())}
 	clone.index = nil
 	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes, octets: f.state.octets}
 	clone.lanes = slices.Clone(f.lanes)
@@ -108,7 +109,7 @@ func (f *Fold) ApplyBatch(events []byte) error {
 
 // Messages returns the messages in order. The caller must not change the slice, which is valid until the next event. A message
 // may stand in it twice; see [StoredMessage].
-func (f *Fold) Messages() []*Message { return f.messages }
+func (f *Fold) Messages() []*Message { return f.messages.all() }
 
 // State returns the state as JSON.
 func (f *Fold) State() json.RawMessage {
@@ -133,8 +134,18 @@ func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 	return printed, true
 }
 
-// StateSize returns the length of State in bytes, without making it. It may be more where a key stands twice in an object.
-func (f *Fold) StateSize() int { return f.state.bytes }
+// StateSize returns the length of State in bytes, without making it: of a large state that patches have changed, as jsonb prints it.
+// It may be more where a key stands twice in an object.
+func (f *Fold) StateSize() int {
+	switch {
+	case f.stateText != nil:
+		return len(f.stateText)
+	case f.state.octets > 0:
+		return int(f.state.octets)
+	default:
+		return f.state.bytes
+	}
+}
 
 // Interrupts returns the JSON array of the interrupts that wait for an answer.
 func (f *Fold) Interrupts() json.RawMessage { return f.interrupts }
@@ -161,7 +172,7 @@ type StoredMessage struct {
 func (f *Fold) Snapshot() Snapshot {
 	s := Snapshot{State: f.State(), Interrupts: f.interrupts, Lanes: f.Lanes()}
 	numbers := map[*Message]int32{}
-	for _, m := range f.messages {
+	for _, m := range f.messages.all() {
 		version := m.Version
 		if m.repeated && version == 0 {
 			if numbers[m] == 0 {
@@ -181,7 +192,7 @@ func Resume(s Snapshot) (*Fold, error) {
 	for i, stored := range s.Messages {
 		if m := byVersion[stored.Version]; m != nil {
 			m.repeated = true
-			f.messages = append(f.messages, m)
+			f.messages.push(m)
 			continue
 		}
 		body := bytes.TrimSpace(stored.Body)
@@ -190,7 +201,7 @@ func Resume(s Snapshot) (*Fold, error) {
 		}
 		m := newMessage(body, f.owner)
 		m.Version = max(0, stored.Version)
-		f.messages = append(f.messages, m)
+		f.messages.push(m)
 		if stored.Version != 0 {
 			byVersion[stored.Version] = m
 		}

@@ -167,34 +167,37 @@ func (f *Fold) look() {
 
 // storedSize is the size of all that is in the fold, as it is stored: documents that patches changed as jsonb prints them.
 func (f *Fold) storedSize() int64 {
-	size := int64(len(f.interrupts)) + storedOctets(f.state.root, f.statePatched)
-	for _, m := range f.messages {
+	size := int64(len(f.interrupts))
+	if f.statePatched {
+		size += storedOctets(f.state.root)
+	} else {
+		size += int64(len(f.stateText))
+	}
+	for _, m := range f.messages.all() {
 		size += int64(m.Size())
 		if m.patched {
 			content := m.member("content")
-			size += storedOctets(content, true) - int64(content.size())
+			size += storedOctets(content) - int64(content.size())
 		}
 	}
 	return size
 }
 
-func storedOctets(v value, isPatched bool) int64 {
-	if !isPatched {
-		return int64(v.size())
-	}
+// storedOctets is the size of a document that patches have changed.
+func storedOctets(v value) int64 {
 	_, octets := stored.octetsAt(written(v), 0)
 	return octets
 }
 
 // holdsMessages looks at the number of messages after some were added.
 func (f *Fold) holdsMessages() {
-	if len(f.messages) > f.limits.FoldMessages {
-		f.refuse("fold_messages", int64(f.limits.FoldMessages), int64(len(f.messages)))
+	if f.messages.len() > f.limits.FoldMessages {
+		f.refuse("fold_messages", int64(f.limits.FoldMessages), int64(f.messages.len()))
 	}
 }
 
 // looksAtMessages notes that an event takes a look at all messages.
-func (f *Fold) looksAtMessages() { f.usage.spent += fuelOfMessage * int64(len(f.messages)) }
+func (f *Fold) looksAtMessages() { f.usage.spent += fuelOfMessage * int64(f.messages.len()) }
 
 // mayHaveGrown notes that a document was patched by copies: how large it is now is known only when the fold is looked at.
 func (f *Fold) mayHaveGrown(id string) {

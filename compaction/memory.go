@@ -14,11 +14,12 @@ func MemorySize(folds ...*Fold) int64 {
 		}
 	}
 	for _, f := range folds {
-		total += int64(len(f.messages))*int64(unsafe.Sizeof(f.messages[0])) + int64(len(f.interrupts))
+		total += int64(f.messages.len())*int64(unsafe.Sizeof((*Message)(nil))) + int64(len(f.interrupts))
 		if f.index != nil {
 			total += int64(len(f.index.messages)+len(f.index.calls)) * memoryOfEntry
 		}
-		for _, m := range f.messages {
+		for place := range f.messages.len() {
+			m := f.messages.at(place)
 			once(m, m.memory)
 		}
 		once(identity(f.state.root), func() int64 { return memoryOf(f.state.root) })

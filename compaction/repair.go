@@ -396,13 +396,13 @@ func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
 		if place < 0 {
 			return nil, nil, false
 		}
-		return nil, jsonString(f.messages[place].member("subagentRunId")), true
+		return nil, jsonString(f.messages.at(place).member("subagentRunId")), true
 	}
 	place, ok := f.findCall([]byte(id))
-	if !ok || f.messages[place.message].function(place.call) == nil {
+	if !ok || f.messages.at(place.message).function(place.call) == nil {
 		return nil, nil, false
 	}
-	m := f.messages[place.message]
+	m := f.messages.at(place.message)
 	return jsonString(m.function(place.call).get("name")), jsonString(m.member("subagentRunId")), true
 }
 

@@ -85,7 +85,7 @@ func (f *Fold) startRun(e *event) {
 	}
 	if hasState {
 		f.usage.brought += guardedOctets(state)
-		f.setState(kept(state))
+		f.setState(asWritten(state))
 	}
 	if !hasList {
 		return
@@ -133,7 +133,7 @@ func (f *Fold) finishRun(e *event) {
 		if kindOf(interrupt) == isObject {
 			interrupt = withoutNullSubagent(interrupt)
 		}
-		list = append(list, kept(interrupt)...)
+		list = append(list, asWritten(interrupt)...)
 	}
 	f.interrupts = append(list, ']')
 }

@@ -82,7 +82,7 @@ func (c Compacted) LogValue() slog.Value {
 // the end is a *RunsLeftError. A process that is killed leaves a note of the thread that it was at: the next one does that last, and run by run.
 // What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	job := compactJob{pool: pool, options: options, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.memory = newMemory(max(1, options.Workers))
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
@@ -152,6 +152,10 @@ type compactJob struct {
 	busy        []pgtype.UUID
 	hasComeBack bool
 	lost        []pgtype.UUID // threads at which a connection was lost: not to be tried by this call any more
+	// inHand counts the workers at each thread: a note of one of them is not one that a killed process left.
+	inHand map[pgtype.UUID]int
+	// choosing is held from the moment when a worker asks for what has notes until it is known to be in hand.
+	choosing sync.Mutex
 	// isWide are the threads of which even one worker alone cannot take all runs at once: they are taken one by one.
 	isWide map[pgtype.UUID]bool
 }
@@ -172,6 +176,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 	var next *target
 	defer func() {
 		if next != nil {
+			j.letGo(next.key)
 			err = errors.Join(err, j.takeBack(ctx, *next)) // it was not begun
 		}
 	}()
@@ -200,6 +205,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 		}
 		from = next.place
 		result, following, err := j.compactNext(ctx, *next, int32(budget))
+		j.letGo(next.key)
 		next = following
 		j.remaining.Add(budget - int64(result.Runs))
 		if err != nil {
@@ -277,15 +283,23 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 			if at.runNo > 0 {
 				near = at.key
 			}
-			end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, j.passedOver()).Query(func(rows pgx.Rows) (err error) {
-				next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
-				return err
+			next, err = j.choose(at.place, at.key, func(passedOver []pgtype.UUID) (next *target, err error) {
+				end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, passedOver).Query(func(rows pgx.Rows) (err error) {
+					next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
+					return err
+				})
+				err = tx.SendBatch(ctx, &end).Close()
+				return next, err
 			})
-			return tx.SendBatch(ctx, &end).Close()
+			return err
 		})
 		isLost = tx.Conn().IsClosed()
 		return err
 	})
+	if err != nil && next != nil {
+		j.letGo(next.key) // the note of it was not committed
+		next = nil
+	}
 	switch {
 	case err == nil && isHeld:
 		j.setBusy(at.key)
@@ -327,16 +341,40 @@ func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost 
 }
 
 // chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
-func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (next *target, err error) {
-	next, err = inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
-		return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
-			Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver(),
-		}))
+func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (*target, error) {
+	return j.choose(from, near, func(passedOver []pgtype.UUID) (*target, error) {
+		return inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
+			return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: passedOver}))
+		})
 	})
+}
+
+// choose lets ask choose a target that is none of the threads passed over, and takes it in hand. own is the thread that the caller is at.
+func (j *compactJob) choose(from *time.Time, own pgtype.UUID, ask func(passedOver []pgtype.UUID) (*target, error)) (*target, error) {
+	if from == nil {
+		// Only from the beginning on are threads with notes chosen.
+		j.choosing.Lock()
+		defer j.choosing.Unlock()
+	}
+	next, err := ask(j.passedOver(own))
 	if err != nil {
 		return nil, err
 	}
+	if next != nil {
+		j.mutex.Lock()
+		defer j.mutex.Unlock()
+		j.inHand[next.key]++
+	}
 	return next, nil
+}
+
+// letGo says that a worker is done with the thread of a target.
+func (j *compactJob) letGo(key pgtype.UUID) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if j.inHand[key]--; j.inHand[key] == 0 {
+		delete(j.inHand, key)
+	}
 }
 
 // targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
@@ -381,11 +419,17 @@ func (j *compactJob) stop(reason StopReason) {
 	j.done.Stopped = reason
 }
 
-// passedOver are the threads that are not to be chosen now.
-func (j *compactJob) passedOver() []pgtype.UUID {
+// passedOver are the threads that are not to be chosen now by a worker that is at the thread own.
+func (j *compactJob) passedOver(own pgtype.UUID) []pgtype.UUID {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	return append(append([]pgtype.UUID{}, j.busy...), j.lost...)
+	keys := append(append([]pgtype.UUID{}, j.busy...), j.lost...)
+	for key := range j.inHand {
+		if key != own {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (j *compactJob) setBusy(key pgtype.UUID) {

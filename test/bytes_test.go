@@ -163,3 +163,34 @@ func readers(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	}
 	return read
 }
+
+// Values in odd spellings come out in the same one, whichever reducer folded them.
+func TestBothReducersSpellAlike(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for i, value := range []string{
+		`{"a":"\u005c\u0041\/x\u005C"}`, `{ "a" : "\uD83D" , "b":"\\" }`, `"\u005c"`, `"\u0041"`, `{"a":"\ud83d\uDE00\u0000\uDE00"}`, `["\uD83Dx\\u005c"]`,
+	} {
+		thread := fmt.Sprint("t", i)
+		events := fmt.Sprintf(`[{"type":"RUN_STARTED","input":{"state":%[1]s}},{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m\u005c","role":"user","x":%[1]s}]},
+			{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s}},{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s,"l":%[1]s}},
+			{"type":"TEXT_MESSAGE_CONTENT","messageId":"m\\","delta":"\u005c\ud83d"},
+			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%[1]s,{"x":%[1]s}]}}]`, value)
+		if _, err := pool.Exec(t.Context(), `select agui.append($1, 'r', $2)`, thread, events); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Restore(t.Context(), thread, pgagui.At{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inSQL := readers(t, pool)
+	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for reader, inGo := range readers(t, pool) {
+		if inGo != inSQL[reader] {
+			t.Errorf("%s: in Go\n%s\nin SQL\n%s", reader, inGo, inSQL[reader])
+		}
+	}
+}

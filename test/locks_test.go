@@ -91,11 +91,6 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	} {
 		attempt(statement, holder)
 	}
-	var code, message string
-	if err := connection.QueryRow(t.Context(), `select error_code, error from agui.append_many('{t}', '{s}', array['`+begin+`']::json[], wait => false)`).
-		Scan(&code, &message); err != nil || code != "55P03" || !strings.Contains(message, holder) {
-		t.Errorf("%s %s %v, want 55P03 that names %s", code, message, err, holder)
-	}
 	// Without a lock_timeout of the caller's.
 	if _, err := connection.Exec(t.Context(), `set lock_timeout = 0`); err != nil {
 		t.Fatal(err)

@@ -175,8 +175,7 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": the thread is locked by %s', call.run_id, call.thread_id,
-                    agui_internal.lock_holders(agui_internal.thread_lock_id(call.key))),
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;
@@ -16452,7 +16451,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''04724786e30bdadde1ab32f473f4fb53918247f52cdbe507b7c6d22d7ed2d9bb'', ''{
+as 'select 2, ''2e71bf5796dec9b40a4d0897f93e197f3be4e0e71478abef92882cf4e32ba18c'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

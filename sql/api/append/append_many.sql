@@ -85,8 +85,7 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": the thread is locked by %s', call.run_id, call.thread_id,
-                    agui_internal.lock_holders(agui_internal.thread_lock_id(call.key))),
+                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;
