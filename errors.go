@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // What the database refuses, one error for each SQLSTATE of class UI, and ErrInvalidArgument for 22023. Test for them with errors.Is.
@@ -99,8 +100,13 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.cause}
 }
 
-// refusal makes an *Error of what the database refused and leaves any other error as it is.
+// refusal makes an *Error of what the database refused, and of what was not sent to it, and leaves any other error as it is.
 func refusal(err error) error {
+	for unsent, kind := range map[error]error{rawjson.ErrInvalid: ErrInvalidEvents, rawjson.ErrTooDeep: ErrLimitExceeded} {
+		if errors.Is(err, unsent) {
+			return &Error{Kind: kind, Message: "a JSON text of the call cannot be stored: " + unsent.Error()}
+		}
+	}
 	var cause *pgconn.PgError
 	if !errors.As(err, &cause) {
 		return err

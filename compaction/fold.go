@@ -120,8 +120,19 @@ func (f *Fold) State() json.RawMessage {
 	return f.stateText
 }
 
-// StatePatched reports whether patches have changed the state since an event set it or a snapshot gave it: see [Message.Patched].
-func (f *Fold) StatePatched() bool { return f.statePatched }
+// StoredState returns State as the reducer in SQL makes it, to the byte: there, a state that patches have changed is in the spelling of
+// jsonb. It reports false, and returns State, where only the server can print that spelling; see [PrintJSONB].
+func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
+	state = f.State()
+	if !f.statePatched {
+		return state, true
+	}
+	printed, isPrinted := PrintJSONB(state)
+	if !isPrinted {
+		return state, false
+	}
+	return printed, true
+}
 
 // StateSize returns the length of State in bytes, without making it: of a large state that patches have changed, as jsonb prints it.
 // It may be more where a key stands twice in an object.

@@ -66,9 +66,15 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 	var few [16]printedMember
 	members := few[:0]
 	start := len(p.out)
+	inOrder := true
+	p.out = append(p.out, '{')
 	end, ok = walkObject(text, at, func(key []byte, at int) (int, bool) {
 		if bytes.IndexByte(key, '\\') >= 0 {
 			return at, false
+		}
+		if len(members) > 0 {
+			p.out = append(p.out, ", "...)
+			inOrder = inOrder && compareKeys(members[len(members)-1].key, key) < 0
 		}
 		begin := len(p.out)
 		p.out = append(p.out, '"')
@@ -78,16 +84,16 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 		members = append(members, printedMember{key, begin, len(p.out)})
 		return end, ok
 	})
-	if !ok {
-		return end, false
+	if ok && !inOrder {
+		p.sort(members, start)
 	}
+	p.out = append(p.out, '}')
+	return end, ok
+}
 
-	slices.SortStableFunc(members, func(a, b printedMember) int {
-		if len(a.key) != len(b.key) {
-			return len(a.key) - len(b.key)
-		}
-		return bytes.Compare(a.key, b.key)
-	})
+// sort writes the members of the object that starts at the offset in out once more, in their order.
+func (p *jsonbPrinter) sort(members []printedMember, start int) {
+	slices.SortStableFunc(members, func(a, b printedMember) int { return compareKeys(a.key, b.key) })
 	p.scratch = append(p.scratch[:0], p.out[start:]...)
 	p.out = append(p.out[:start], '{')
 	for i, m := range members {
@@ -99,6 +105,11 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 		}
 		p.out = append(p.out, p.scratch[m.start-start:m.end-start]...)
 	}
-	p.out = append(p.out, '}')
-	return end, true
+}
+
+func compareKeys(a, b []byte) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return bytes.Compare(a, b)
 }

@@ -60,9 +60,20 @@ func (m *Message) Body() json.RawMessage {
 	return m.body
 }
 
-// Patched reports whether patches have changed the content of the message, an activity, since it was read. PostgreSQL stores such a
-// content as jsonb prints it, so that it is the same, to the byte, as what the reducer in SQL makes.
-func (m *Message) Patched() bool { return m.patched }
+// StoredBody returns Body as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
+// in the spelling of jsonb. It reports false, and returns Body, where only the server can print that spelling; see [PrintJSONB].
+func (m *Message) StoredBody() (body json.RawMessage, isPrinted bool) {
+	if !m.patched {
+		return m.Body(), true
+	}
+	content, isPrinted := PrintJSONB(written(m.tree.get("content")))
+	if !isPrinted {
+		return m.Body(), false
+	}
+	stored := object{members: slices.Clone(m.tree.members), removed: m.tree.removed}
+	stored.set("content", raw(content))
+	return written(&stored), true
+}
 
 // Size returns the length of Body in bytes, without making it.
 func (m *Message) Size() int {

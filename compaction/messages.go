@@ -125,7 +125,7 @@ func (f *Fold) snapshotMessages(e *event) {
 			version := byID[m.id]
 			if placed[m.id] {
 				version.repeated = true
-			} else if m.says(version) {
+			} else if !m.patched && bytes.Equal(m.Body(), version.Body()) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
 				version = m
 				byID[m.id] = m
@@ -281,9 +281,9 @@ func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Messa
 	return messages
 }
 
-// isText reports whether the message is this JSON text, to the byte.
+// isText reports whether the message is this JSON text, to the byte. What patches changed gets another text once it is stored.
 func (m *Message) isText(text []byte) bool {
-	return m.Size() == len(text) && bytes.Equal(m.Body(), text)
+	return !m.patched && m.Size() == len(text) && bytes.Equal(m.Body(), text)
 }
 
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.

@@ -12,7 +12,7 @@ import (
 )
 
 const Abandon = `-- name: Abandon :one
-select agui.abandon($1::text, $2::text, $3::text, $4::boolean, $5::text)::bigint as last_seq
+select agui.abandon($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::boolean, $5::pg_catalog.text)::bigint as last_seq
 `
 
 type AbandonParams struct {
@@ -38,8 +38,8 @@ func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error)
 
 const AppendEvents = `-- name: AppendEvents :one
 select agui.append(
-    $1::text, $2::text, $3::json, $4::bigint, $5::json, $6::text,
-    $7::boolean, $8::boolean, $9::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::bigint, $5::pg_catalog.json, $6::pg_catalog.text,
+    $7::boolean, $8::boolean, $9::pg_catalog.text
 )::bigint as last_seq
 `
 
@@ -74,8 +74,8 @@ func (q *Queries) AppendEvents(ctx context.Context, arg AppendEventsParams) (int
 
 const ImportEvents = `-- name: ImportEvents :one
 select agui.import_events(
-    $1::text, $2::text, $3::json, $4::bigint, $5::json, $6::text,
-    $7::boolean, $8::boolean, $9::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::bigint, $5::pg_catalog.json, $6::pg_catalog.text,
+    $7::boolean, $8::boolean, $9::pg_catalog.text
 )::bigint as last_seq
 `
 
@@ -111,7 +111,7 @@ func (q *Queries) ImportEvents(ctx context.Context, arg ImportEventsParams) (int
 const RunInput = `-- name: RunInput :many
 select given.input
 from agui.run_input as given
-where given.thread_key = agui.thread_key($1::text, $2::text) and given.run_no = $3::int
+where given.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text) and given.run_no operator(pg_catalog.=) $3::int
 `
 
 type RunInputParams struct {

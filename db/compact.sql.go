@@ -13,32 +13,104 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const AddMessages = `-- name: AddMessages :exec
+select agui_internal.add_messages(
+    $1::pg_catalog.uuid, $2::int[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::pg_catalog.text[], $6::boolean[]
+)
+`
+
+type AddMessagesParams struct {
+	ThreadKey  pgtype.UUID
+	MessageNos []int32
+	MessageIds []string
+	Roles      []string
+	Bodies     []string
+	Print      []bool
+}
+
+func (q *Queries) AddMessages(ctx context.Context, arg AddMessagesParams) error {
+	_, err := q.db.Exec(ctx, AddMessages,
+		arg.ThreadKey,
+		arg.MessageNos,
+		arg.MessageIds,
+		arg.Roles,
+		arg.Bodies,
+		arg.Print,
+	)
+	return err
+}
+
+const AddSnapshot = `-- name: AddSnapshot :exec
+select agui_internal.add_snapshot(
+    $1::pg_catalog.uuid, $2::int, $3::bigint, $4::int[], $5::int[], $6::pg_catalog.text, $7::boolean,
+    $8::pg_catalog.json, $9::pg_catalog.json
+)
+`
+
+type AddSnapshotParams struct {
+	ThreadKey  pgtype.UUID
+	RunNo      int32
+	ThroughSeq int64
+	Lows       []int32
+	Highs      []int32
+	State      string
+	PrintState bool
+	Interrupts rawjson.Text
+	Lanes      rawjson.Text
+}
+
+func (q *Queries) AddSnapshot(ctx context.Context, arg AddSnapshotParams) error {
+	_, err := q.db.Exec(ctx, AddSnapshot,
+		arg.ThreadKey,
+		arg.RunNo,
+		arg.ThroughSeq,
+		arg.Lows,
+		arg.Highs,
+		arg.State,
+		arg.PrintState,
+		arg.Interrupts,
+		arg.Lanes,
+	)
+	return err
+}
+
 const BatchesBetween = `-- name: BatchesBetween :many
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        $3::pg_catalog.uuid, $4::bigint, $6::bigint, $5::int[], $7::int, $8::bigint, $2::bigint[]
+    ) as span
+)
 select
-    batch.first_seq, batch.n, batch.run_no, batch.events,
+    batch.first_seq, batch.n, batch.run_no,
+    (case when (select page.bytes from page) operator(pg_catalog.<=) $1::bigint then batch.events end)::pg_catalog.json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
         select beside.input
-        from unnest($1::bigint[]) as place (seq)
+        from pg_catalog.unnest($2::bigint[]) as place (seq)
         join agui.run_input as beside
-            on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
-        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
-    )::json as input
+            on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
+        where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
+            and (select page.bytes from page) operator(pg_catalog.<=) $1::bigint
+    )::pg_catalog.json as input,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
 from agui.batch
-where batch.thread_key = $2::uuid
-    and batch.first_seq between $3::bigint and $4::bigint
-    and batch.run_no = any ($5::int[])
+where batch.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid
+    and batch.first_seq operator(pg_catalog.>=) $4::bigint and batch.first_seq operator(pg_catalog.<=) (select page.last_seq from page)
+    and batch.run_no operator(pg_catalog.=) any ($5::int[])
 order by batch.first_seq
-limit $6::int
 `
 
 type BatchesBetweenParams struct {
+	MostBytes  int64
 	InputSeqs  []int64
 	ThreadKey  pgtype.UUID
 	FromSeq    int64
-	ThroughSeq int64
 	RunNos     []int32
+	ThroughSeq int64
 	Page       int32
+	PageBytes  int64
 }
 
 type BatchesBetweenRow struct {
@@ -48,18 +120,23 @@ type BatchesBetweenRow struct {
 	Events      rawjson.Text
 	StoredBytes int64
 	Input       rawjson.Text
+	PageBytes   int64
+	HasMore     bool
 }
 
-// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
-// one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
+// A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
+// one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
+// than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
+		arg.MostBytes,
 		arg.InputSeqs,
 		arg.ThreadKey,
 		arg.FromSeq,
-		arg.ThroughSeq,
 		arg.RunNos,
+		arg.ThroughSeq,
 		arg.Page,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err
@@ -75,6 +152,8 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 			&i.Events,
 			&i.StoredBytes,
 			&i.Input,
+			&i.PageBytes,
+			&i.HasMore,
 		); err != nil {
 			return nil, err
 		}
@@ -96,9 +175,9 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 }
 
 const ChooseToCompact = `-- name: ChooseToCompact :one
-select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
-    $1::uuid, coalesce($2::timestamptz, '-infinity'), coalesce($3::timestamptz, 'infinity'), $4::uuid[], true
+    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'), $4::pg_catalog.uuid[], true
 ) as next
 where (next).run_no is not null
 `
@@ -144,9 +223,9 @@ func (q *Queries) CompactRunning(ctx context.Context, arg CompactRunningParams) 
 }
 
 const CountRunsToCompact = `-- name: CountRunsToCompact :one
-select count(*)
+select pg_catalog.count(*)
 from agui.run
-where run.log_bytes is null and run.status <> 'running' and run.ended_at <= coalesce($1::timestamptz, 'infinity')
+where run.log_bytes is null and run.status operator(pg_catalog.<>) 'running' and run.ended_at operator(pg_catalog.<=) coalesce($1::pg_catalog.timestamptz, 'infinity')
 `
 
 func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int64, error) {
@@ -157,7 +236,7 @@ func (q *Queries) CountRunsToCompact(ctx context.Context, dueBy *time.Time) (int
 }
 
 const DropNeedlessSnapshot = `-- name: DropNeedlessSnapshot :one
-select agui_internal.drop_needless_snapshot($1::uuid, $2::int)::boolean as dropped
+select agui_internal.drop_needless_snapshot($1::pg_catalog.uuid, $2::int)::boolean as dropped
 `
 
 type DropNeedlessSnapshotParams struct {
@@ -173,9 +252,7 @@ func (q *Queries) DropNeedlessSnapshot(ctx context.Context, arg DropNeedlessSnap
 }
 
 const DropSnapshots = `-- name: DropSnapshots :exec
-select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
-from agui.snapshot
-where snapshot.thread_key = $1::uuid and snapshot.run_no = any ($2::int[])
+select agui_internal.drop_snapshots($1::pg_catalog.uuid, $2::int[])
 `
 
 type DropSnapshotsParams struct {
@@ -190,7 +267,7 @@ func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) er
 }
 
 const FoldBase = `-- name: FoldBase :one
-select coalesce(agui_internal.fold_base($1::uuid, $2::int), 0)::int as run_no
+select coalesce(agui_internal.fold_base($1::pg_catalog.uuid, $2::int), 0)::int as run_no
 `
 
 type FoldBaseParams struct {
@@ -205,9 +282,21 @@ func (q *Queries) FoldBase(ctx context.Context, arg FoldBaseParams) (int32, erro
 	return run_no, err
 }
 
+const HoldThread = `-- name: HoldThread :one
+select agui_internal.hold_thread($1::pg_catalog.uuid)::boolean as is_held
+`
+
+// False: another transaction holds it, or it is gone.
+func (q *Queries) HoldThread(ctx context.Context, threadKey pgtype.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HoldThread, threadKey)
+	var is_held bool
+	err := row.Scan(&is_held)
+	return is_held, err
+}
+
 const InputPlaces = `-- name: InputPlaces :many
 select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
-from agui_internal.input_places($1::uuid, $2::int[], $3::bigint[]) as place
+from agui_internal.input_places($1::pg_catalog.uuid, $2::int[], $3::bigint[]) as place
 `
 
 type InputPlacesParams struct {
@@ -243,93 +332,8 @@ func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]Inp
 	return items, nil
 }
 
-const InsertMessages = `-- name: InsertMessages :exec
-insert into agui.message (thread_key, message_no, message_id, role, body)
-select
-    $1::uuid,
-    added.message_no,
-    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::json
-from (
-    select
-        unnest($2::int[]) as message_no,
-        unnest($3::text[]) as message_id,
-        unnest($4::text[]) as role,
-        unnest($5::text[]) as body,
-        unnest($6::boolean[]) as patched
-) as added
-`
-
-type InsertMessagesParams struct {
-	ThreadKey  pgtype.UUID
-	MessageNos []int32
-	MessageIds []string
-	Roles      []string
-	Bodies     []string
-	Patched    []bool
-}
-
-// An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
-// the reducer in SQL writes it.
-func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
-	_, err := q.db.Exec(ctx, InsertMessages,
-		arg.ThreadKey,
-		arg.MessageNos,
-		arg.MessageIds,
-		arg.Roles,
-		arg.Bodies,
-		arg.Patched,
-	)
-	return err
-}
-
-const InsertSnapshot = `-- name: InsertSnapshot :exec
-insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
-select
-    $1::uuid, $2::int, $3::bigint,
-    coalesce((
-        select array_agg(int4range(part.low, part.high) order by part.position)
-        from (
-            select
-                unnest($4::int[]) as low,
-                unnest($5::int[]) as high,
-                generate_series(1, cardinality($4::int[])) as position
-        ) as part
-    ), '{}'),
-    case when $6::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb($7::text)) else $7::text end::json,
-    $8::json, $9::json
-`
-
-type InsertSnapshotParams struct {
-	ThreadKey    pgtype.UUID
-	RunNo        int32
-	ThroughSeq   int64
-	Lows         []int32
-	Highs        []int32
-	StatePatched bool
-	State        string
-	Interrupts   rawjson.Text
-	Lanes        rawjson.Text
-}
-
-func (q *Queries) InsertSnapshot(ctx context.Context, arg InsertSnapshotParams) error {
-	_, err := q.db.Exec(ctx, InsertSnapshot,
-		arg.ThreadKey,
-		arg.RunNo,
-		arg.ThroughSeq,
-		arg.Lows,
-		arg.Highs,
-		arg.StatePatched,
-		arg.State,
-		arg.Interrupts,
-		arg.Lanes,
-	)
-	return err
-}
-
 const LastMessageNo = `-- name: LastMessageNo :one
-select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = $1::uuid
+select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
 `
 
 func (q *Queries) LastMessageNo(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
@@ -343,13 +347,13 @@ const LineageBehind = `-- name: LineageBehind :many
 with recursive ancestor as (
     select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
     from agui.run
-    where run.thread_key = $1::uuid and run.run_no = $2::int
+    where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.run_no operator(pg_catalog.=) $2::int
     union all
     select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
     from ancestor
     join agui.run as parent
-        on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-    where ancestor.run_no <> $3::int
+        on parent.thread_key operator(pg_catalog.=) ancestor.thread_key and parent.run_no operator(pg_catalog.=) ancestor.parent_no and parent.run_no operator(pg_catalog.<) ancestor.run_no
+    where ancestor.run_no operator(pg_catalog.<>) $3::int
 )
 select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
 from ancestor
@@ -389,20 +393,8 @@ func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([
 	return items, nil
 }
 
-const LockThread = `-- name: LockThread :one
-select true::boolean as is_locked from agui.thread where thread.thread_key = $1::uuid for no key update skip locked
-`
-
-// No row: another transaction holds it, or it is gone.
-func (q *Queries) LockThread(ctx context.Context, threadKey pgtype.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, LockThread, threadKey)
-	var is_locked bool
-	err := row.Scan(&is_locked)
-	return is_locked, err
-}
-
 const LogBytesSince = `-- name: LogBytesSince :one
-select agui_internal.log_bytes_since($1::uuid, $2::int, $3::int)::bigint as log_bytes
+select agui_internal.log_bytes_since($1::pg_catalog.uuid, $2::int, $3::int)::bigint as log_bytes
 `
 
 type LogBytesSinceParams struct {
@@ -419,14 +411,7 @@ func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (i
 }
 
 const MarkCompacted = `-- name: MarkCompacted :exec
-update agui.run
-set n = compacted.n, log_bytes = compacted.log_bytes
-from (
-    select
-        unnest($2::int[]) as run_no, unnest($3::bigint[]) as last_seq,
-        unnest($4::bigint[]) as n, unnest($5::bigint[]) as log_bytes
-) as compacted
-where run.thread_key = $1::uuid and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
+select agui_internal.mark_compacted($1::pg_catalog.uuid, $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
 `
 
 type MarkCompactedParams struct {
@@ -450,7 +435,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 }
 
 const NoteAttempt = `-- name: NoteAttempt :exec
-select agui_internal.note_attempt($1::text, $2::uuid, $3::int)
+select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type NoteAttemptParams struct {
@@ -465,7 +450,7 @@ func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error 
 }
 
 const NoteFailure = `-- name: NoteFailure :one
-select agui_internal.note_failure($1::text, $2::uuid, $3::int, $4::text, $5::text)::boolean as is_counted
+select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int, $4::pg_catalog.text, $5::pg_catalog.text)::boolean as is_counted
 `
 
 type NoteFailureParams struct {
@@ -490,7 +475,7 @@ func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool,
 }
 
 const NoteSuccess = `-- name: NoteSuccess :exec
-select agui_internal.note_success($1::text, $2::uuid, $3::int)
+select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type NoteSuccessParams struct {
@@ -505,7 +490,7 @@ func (q *Queries) NoteSuccess(ctx context.Context, arg NoteSuccessParams) error 
 }
 
 const PreviousTip = `-- name: PreviousTip :one
-select coalesce(agui_internal.previous_tip($1::uuid), 0)::int as run_no
+select coalesce(agui_internal.previous_tip($1::pg_catalog.uuid), 0)::int as run_no
 `
 
 func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
@@ -516,7 +501,7 @@ func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32
 }
 
 const Quarantined = `-- name: Quarantined :one
-select count(*) from agui.quarantine where quarantine.job = $1::text
+select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) $1::pg_catalog.text
 `
 
 func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
@@ -527,7 +512,7 @@ func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
 }
 
 const Retry = `-- name: Retry :one
-select agui.retry($1::text)::bigint as runs
+select agui.retry($1::pg_catalog.text)::bigint as runs
 `
 
 func (q *Queries) Retry(ctx context.Context, job string) (int64, error) {
@@ -542,11 +527,11 @@ select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
-where run.thread_key = $1::uuid
+where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
     and run.log_bytes is null
-    and run.status <> 'running'
-    and run.ended_at <= coalesce($2::timestamptz, 'infinity')
-    and ($3::int = 0 or run.run_no = $3::int)
+    and run.status operator(pg_catalog.<>) 'running'
+    and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
+    and ($3::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $3::int)
 order by run.run_no
 limit $4::int
 `
@@ -599,12 +584,16 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 }
 
 const SnapshotAt = `-- name: SnapshotAt :one
-select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
+select
+    snapshot.through_seq,
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 `
 
 type SnapshotAtParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -616,8 +605,9 @@ type SnapshotAtRow struct {
 	Lanes      rawjson.Text
 }
 
+// Without a state that takes more than most_bytes.
 func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (SnapshotAtRow, error) {
-	row := q.db.QueryRow(ctx, SnapshotAt, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, SnapshotAt, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotAtRow
 	err := row.Scan(
 		&i.ThroughSeq,
@@ -629,17 +619,18 @@ func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (Snapsho
 }
 
 const SnapshotMessages = `-- name: SnapshotMessages :many
-select message.message_no, message.body
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
 from agui.snapshot
-cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message
-    on message.thread_key = snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
+    on message.thread_key operator(pg_catalog.=) snapshot.thread_key
+        and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 order by part.position, message.message_no
 `
 
 type SnapshotMessagesParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -649,8 +640,9 @@ type SnapshotMessagesRow struct {
 	Body      rawjson.Text
 }
 
+// Without bodies that take more than most_bytes.
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {
-	rows, err := q.db.Query(ctx, SnapshotMessages, arg.ThreadKey, arg.RunNo)
+	rows, err := q.db.Query(ctx, SnapshotMessages, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	if err != nil {
 		return nil, err
 	}
@@ -670,7 +662,7 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 }
 
 const TakeBackAttempt = `-- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt($1::text, $2::uuid, $3::int)
+select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
 `
 
 type TakeBackAttemptParams struct {
@@ -685,7 +677,7 @@ func (q *Queries) TakeBackAttempt(ctx context.Context, arg TakeBackAttemptParams
 }
 
 const TimeAgo = `-- name: TimeAgo :one
-select (clock_timestamp() - $1::interval)::timestamptz as at
+select (pg_catalog.clock_timestamp() operator(pg_catalog.-) $1::interval)::pg_catalog.timestamptz as at
 `
 
 // When it was so long ago by the clock that runs are stamped with.
@@ -697,7 +689,7 @@ func (q *Queries) TimeAgo(ctx context.Context, duration time.Duration) (time.Tim
 }
 
 const Tip = `-- name: Tip :one
-select max(run.run_no)::int from agui.run where run.thread_key = $1::uuid and run.status <> 'running'
+select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running'
 `
 
 // The youngest run that has ended; its snapshot is always kept.

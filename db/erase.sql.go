@@ -13,7 +13,7 @@ import (
 )
 
 const Allow = `-- name: Allow :one
-select agui.lift_erasure($1::text, $2::text)::boolean as was_refused
+select agui.lift_erasure($1::pg_catalog.text, $2::pg_catalog.text)::boolean as was_refused
 `
 
 type AllowParams struct {
@@ -29,8 +29,8 @@ func (q *Queries) Allow(ctx context.Context, arg AllowParams) (bool, error) {
 }
 
 const Erase = `-- name: Erase :one
-select (erasure).scope::text as scope, (erasure).thread_id::text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
-from agui.erase($1::text, $2::text, $3::text) as erasure
+select (erasure).runs::int as runs, (erasure).events::bigint as events
+from agui.erase($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as erasure
 `
 
 type EraseParams struct {
@@ -40,28 +40,21 @@ type EraseParams struct {
 }
 
 type EraseRow struct {
-	Scope    string
-	ThreadID string
-	Runs     int32
-	Events   int64
+	Runs   int32
+	Events int64
 }
 
 func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) {
 	row := q.db.QueryRow(ctx, Erase, arg.ThreadID, arg.Reason, arg.Scope)
 	var i EraseRow
-	err := row.Scan(
-		&i.Scope,
-		&i.ThreadID,
-		&i.Runs,
-		&i.Events,
-	)
+	err := row.Scan(&i.Runs, &i.Events)
 	return i, err
 }
 
 const EraseThread = `-- name: EraseThread :one
 select (erasure).runs::int as runs, (erasure).events::bigint as events
-from agui_internal.erase_thread($1::uuid, $2::text, $3::interval) as erasure
-where (erasure).thread_key is not null
+from agui_internal.erase_thread($1::pg_catalog.uuid, $2::pg_catalog.text, $3::interval) as erasure
+where (erasure).erased_key is not null
 `
 
 type EraseThreadParams struct {
@@ -85,9 +78,9 @@ func (q *Queries) EraseThread(ctx context.Context, arg EraseThreadParams) (Erase
 
 const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
-    (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
-    (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
-from agui_internal.inactive_threads($1::interval, $2::text, $3::uuid) as thread
+    (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
+    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
+from agui_internal.inactive_threads($1::interval, $2::pg_catalog.text, $3::pg_catalog.uuid) as thread
 limit $4::int
 `
 

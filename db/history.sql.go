@@ -14,15 +14,15 @@ import (
 
 const Activities = `-- name: Activities :many
 select
-    coalesce((item).message_id, '')::text as message_id,
-    coalesce((item).activity_type, '')::text as activity_type,
-    (item).content::json as content,
-    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).activity_type, '')::pg_catalog.text as activity_type,
+    (item).content::pg_catalog.json as content,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).first_seq, 0)::bigint as first_seq,
     coalesce((item).last_seq, 0)::bigint as last_seq,
-    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
-    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
-from agui.activities($1::text, $2::text, $3::bigint, $4::timestamptz, $5::text) as item
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as updated_at
+from agui.activities($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::pg_catalog.text) as item
 `
 
 type ActivitiesParams struct {
@@ -80,8 +80,8 @@ func (q *Queries) Activities(ctx context.Context, arg ActivitiesParams) ([]Activ
 }
 
 const AppendSessionMessages = `-- name: AppendSessionMessages :one
-select coalesce(max(agui.append($1::text, run.run_id, run.events, 0, scope => $2::text)), 0)::bigint as last_seq
-from agui.session_runs($1::text, $3::json, $4::text) as run
+select coalesce(pg_catalog.max(agui.append($1::pg_catalog.text, run.run_id, run.events, 0, scope => $2::pg_catalog.text)), 0)::bigint as last_seq
+from agui.session_runs($1::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text) as run
 `
 
 type AppendSessionMessagesParams struct {
@@ -107,25 +107,25 @@ const History = `-- name: History :many
 select
     (item).seq::bigint as seq,
     (item).last_seq::bigint as last_seq,
-    (item).run_id::text as run_id,
-    (item).type::text as type,
+    (item).run_id::pg_catalog.text as run_id,
+    (item).type::pg_catalog.text as type,
     (item).event_count::bigint as event_count,
-    (item).created_at::timestamptz as created_at,
-    coalesce((item).completed_at, '0001-01-01 00:00:00+00')::timestamptz as completed_at,
-    (item).payload::json as payload
+    (item).created_at::pg_catalog.timestamptz as created_at,
+    coalesce((item).completed_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as completed_at,
+    (item).payload::pg_catalog.json as payload
 from agui.history(
-    $1::text,
-    $2::text,
+    $1::pg_catalog.text,
+    $2::pg_catalog.text,
     $3::bigint,
-    $4::text[],
-    $5::timestamptz,
-    $6::timestamptz,
+    $4::pg_catalog.text[],
+    $5::pg_catalog.timestamptz,
+    $6::pg_catalog.timestamptz,
     $7::int,
     $8::boolean,
     $9::int,
     $10::interval,
     $11::boolean,
-    $12::text
+    $12::pg_catalog.text
 ) as item
 `
 
@@ -198,8 +198,8 @@ func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow,
 }
 
 const ImportSessionMessages = `-- name: ImportSessionMessages :one
-select coalesce(max(agui.import_events($1::text, run.run_id, run.events, 0, scope => $2::text)), 0)::bigint as last_seq
-from agui.session_runs($1::text, $3::json, $4::text) as run
+select coalesce(pg_catalog.max(agui.import_events($1::pg_catalog.text, run.run_id, run.events, 0, scope => $2::pg_catalog.text)), 0)::bigint as last_seq
+from agui.session_runs($1::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text) as run
 `
 
 type ImportSessionMessagesParams struct {
@@ -224,12 +224,12 @@ func (q *Queries) ImportSessionMessages(ctx context.Context, arg ImportSessionMe
 const SessionMessages = `-- name: SessionMessages :many
 select
     coalesce((item).seq, 0)::bigint as seq,
-    (item).type::text as type,
-    coalesce((item).message_id, '')::text as message_id,
-    coalesce((item).run_id, '')::text as run_id,
-    coalesce((item).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
-    (item).payload::json as payload
-from agui.session_messages($1::text, $2::text, $3::bigint, $4::timestamptz, $5::bigint, $6::text) as item
+    (item).type::pg_catalog.text as type,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as created_at,
+    (item).payload::pg_catalog.json as payload
+from agui.session_messages($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::bigint, $6::pg_catalog.text) as item
 `
 
 type SessionMessagesParams struct {
@@ -286,19 +286,19 @@ func (q *Queries) SessionMessages(ctx context.Context, arg SessionMessagesParams
 
 const ToolCalls = `-- name: ToolCalls :many
 select
-    coalesce((item).tool_call_id, '')::text as tool_call_id,
-    coalesce((item).name, '')::text as name,
-    coalesce((item).arguments, '')::text as arguments,
-    (item).arguments_json::json as arguments_json,
-    (item).result::json as result,
-    coalesce((item).parent_message_id, '')::text as parent_message_id,
-    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments,
+    (item).arguments_json::pg_catalog.json as arguments_json,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).first_seq, 0)::bigint as first_seq,
     coalesce((item).last_seq, 0)::bigint as last_seq,
-    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
-    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (item).status::text as status
-from agui.tool_calls($1::text, $2::text, $3::bigint, $4::timestamptz, $5::bigint, $6::text) as item
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).status::pg_catalog.text as status
+from agui.tool_calls($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::bigint, $6::pg_catalog.text) as item
 `
 
 type ToolCallsParams struct {

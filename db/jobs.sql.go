@@ -11,8 +11,8 @@ import (
 
 const AllowIdleTransaction = `-- name: AllowIdleTransaction :exec
 select
-    set_config('idle_in_transaction_session_timeout', '0', true),
-    case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end
+    pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),
+    case when pg_catalog.current_setting('transaction_timeout', true) is not null then pg_catalog.set_config('transaction_timeout', '0', true) end
 `
 
 // Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.
@@ -65,10 +65,22 @@ func (q *Queries) FoldLimits(ctx context.Context) (FoldLimitsRow, error) {
 	return i, err
 }
 
+const JobLockProblem = `-- name: JobLockProblem :one
+select coalesce(agui_internal.job_lock_problem($1::pg_catalog.text), '')::pg_catalog.text as problem
+`
+
+// Empty: who holds the lock of the job may be at work.
+func (q *Queries) JobLockProblem(ctx context.Context, job string) (string, error) {
+	row := q.db.QueryRow(ctx, JobLockProblem, job)
+	var problem string
+	err := row.Scan(&problem)
+	return problem, err
+}
+
 const TakeJobLock = `-- name: TakeJobLock :one
 select
-    pg_is_in_recovery()::boolean as is_standby,
-    (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui_internal.job_lock_id($1::text)))::boolean as is_taken
+    pg_catalog.pg_is_in_recovery()::boolean as is_standby,
+    (not pg_catalog.pg_is_in_recovery() and pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id($1::pg_catalog.text)))::boolean as is_taken
 `
 
 type TakeJobLockRow struct {

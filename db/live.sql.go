@@ -17,24 +17,24 @@ const AppendMany = `-- name: AppendMany :many
 select
     (answer).call_no::int as call_no,
     coalesce((answer).last_seq, 0)::bigint as last_seq,
-    coalesce((answer).error_code, '')::text as error_code,
-    coalesce((answer).error, '')::text as error,
-    coalesce((answer).detail, '')::text as detail,
-    coalesce((answer).hint, '')::text as hint
+    coalesce((answer).error_code, '')::pg_catalog.text as error_code,
+    coalesce((answer).error, '')::pg_catalog.text as error,
+    coalesce((answer).detail, '')::pg_catalog.text as detail,
+    coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
-    $1::text[], $2::text[], cast($3::text[] as json[]), $4::bigint[],
+    $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
-    case when cardinality($5::text[]) > 0 then array(
-        select nullif(input, '')::json
-        from unnest($5::text[]) with ordinality as item (input, call_no)
+    case when pg_catalog.cardinality($5::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
+        select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
+        from pg_catalog.unnest($5::pg_catalog.text[]) with ordinality as item (input, call_no)
         order by call_no
     ) end,
-    case when cardinality($6::text[]) > 0 then array(
-        select case when parent <> '' then substr(parent, 2) end
-        from unnest($6::text[]) with ordinality as item (parent, call_no)
+    case when pg_catalog.cardinality($6::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
+        select case when parent operator(pg_catalog.<>) '' then pg_catalog.substr(parent, 2) end
+        from pg_catalog.unnest($6::pg_catalog.text[]) with ordinality as item (parent, call_no)
         order by call_no
     ) end,
-    $7::boolean[], $8::boolean, $9::boolean, $10::boolean, $11::text[]
+    $7::boolean[], $8::boolean, $9::boolean, $10::boolean, $11::pg_catalog.text[]
 ) as answer
 `
 
@@ -102,24 +102,24 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 
 const Attach = `-- name: Attach :one
 select
-    coalesce((item).run_id, '')::text as run_id,
-    coalesce((item).status, '')::text as status,
-    (item).running::text[] as running,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    (item).running::pg_catalog.text[] as running,
     (item).seq::bigint as seq,
-    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
-    (item).events::json as events
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    (item).events::pg_catalog.json as events
 from agui.attach(
-    $1::text, $2::text,
+    $1::pg_catalog.text, $2::pg_catalog.text,
     -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
     least($3::bigint, case
         when $4::boolean then (
-            select min(run.first_seq) - 1
+            select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1
             from agui.run
-            where run.thread_key = agui.thread_key($5::text, $1::text) and run.status = 'running'
-            having bool_or(exists (select from agui.run as later where later.thread_key = run.thread_key and later.run_no > run.run_no))
+            where run.thread_key operator(pg_catalog.=) agui.thread_key($5::pg_catalog.text, $1::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+            having pg_catalog.bool_or(exists (select from agui.run as later where later.thread_key operator(pg_catalog.=) run.thread_key and later.run_no operator(pg_catalog.>) run.run_no))
         )
     end),
-    $6::timestamptz, $7::bigint, $8::text, $5::text
+    $6::pg_catalog.timestamptz, $7::bigint, $8::pg_catalog.text, $5::pg_catalog.text
 ) as item
 `
 
@@ -169,11 +169,11 @@ func (q *Queries) Attach(ctx context.Context, arg AttachParams) (AttachRow, erro
 const KeepAlive = `-- name: KeepAlive :many
 select
     (signal).call_no::int as call_no,
-    (signal).status::text as status,
+    (signal).status::pg_catalog.text as status,
     ((signal).stop_requested_at is not null)::boolean as stop_requested,
-    coalesce((signal).stop_reason, '')::text as stop_reason,
-    coalesce((signal).cut_off_reason, '')::text as cut_off_reason
-from agui.keep_alive($1::text[], $2::text[], $3::boolean, $4::text[]) as signal
+    coalesce((signal).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((signal).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+from agui.keep_alive($1::pg_catalog.text[], $2::pg_catalog.text[], $3::boolean, $4::pg_catalog.text[]) as signal
 `
 
 type KeepAliveParams struct {
@@ -222,8 +222,18 @@ func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAli
 	return items, nil
 }
 
+const LimitLockWait = `-- name: LimitLockWait :exec
+select pg_catalog.set_config('lock_timeout', '200ms', true)
+`
+
+// As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+func (q *Queries) LimitLockWait(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, LimitLockWait)
+	return err
+}
+
 const NoteReap = `-- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false)
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap')
 `
 
 func (q *Queries) NoteReap(ctx context.Context) error {
@@ -232,10 +242,10 @@ func (q *Queries) NoteReap(ctx context.Context) error {
 }
 
 const OpeningEvents = `-- name: OpeningEvents :many
-select agui_internal.json_unguard((part).event::text)::json as event
+select agui_internal.json_unguard((part).event::pg_catalog.text)::pg_catalog.json as event
 from agui.run
 cross join lateral agui_internal.open_parts(run, $1::bigint) as part
-where run.thread_key = agui.thread_key($2::text, $3::text) and run.run_id = $4::text
+where run.thread_key operator(pg_catalog.=) agui.thread_key($2::pg_catalog.text, $3::pg_catalog.text) and run.run_id operator(pg_catalog.=) $4::pg_catalog.text
 order by (part).opened_at
 `
 
@@ -275,22 +285,22 @@ func (q *Queries) OpeningEvents(ctx context.Context, arg OpeningEventsParams) ([
 const Poll = `-- name: Poll :many
 select
     (news).thread_no::int as thread_no,
-    coalesce((news).run_id, '')::text as run_id,
-    coalesce((news).status, '')::text as status,
+    coalesce((news).run_id, '')::pg_catalog.text as run_id,
+    coalesce((news).status, '')::pg_catalog.text as status,
     coalesce((news).first_seq, 0)::bigint as first_seq,
     coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
+    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
     coalesce((news).earlier_us, '{}')::int[] as earlier_us,
-    (news).events::json as events,
-    coalesce((news).problem, '')::text as problem
+    (news).events::pg_catalog.json as events,
+    coalesce((news).problem, '')::pg_catalog.text as problem
 from agui.poll(
-    $1::text[], $2::bigint[],
+    $1::pg_catalog.text[], $2::bigint[],
     array(
-        select nullif(after_time, '0001-01-01 00:00:00+00')  -- Go's zero time: it is not known
-        from unnest($3::timestamptz[]) with ordinality as item (after_time, thread_no)
+        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
+        from pg_catalog.unnest($3::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    $4::int, $5::text[]
+    $4::int, $5::int, $6::pg_catalog.text[]
 ) as news
 `
 
@@ -299,6 +309,7 @@ type PollParams struct {
 	AfterSeqs  []int64
 	AfterTimes []time.Time
 	MaxRows    int32
+	PageBytes  int32
 	Scopes     []string
 }
 
@@ -320,6 +331,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		arg.AfterSeqs,
 		arg.AfterTimes,
 		arg.MaxRows,
+		arg.PageBytes,
 		arg.Scopes,
 	)
 	if err != nil {
@@ -351,7 +363,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 }
 
 const ReapRun = `-- name: ReapRun :one
-select coalesce(agui_internal.reap_run($1::uuid, $2::int), 0)::bigint as last_seq
+select coalesce(agui_internal.reap_run($1::pg_catalog.uuid, $2::int), 0)::bigint as last_seq
 `
 
 type ReapRunParams struct {
@@ -368,7 +380,7 @@ func (q *Queries) ReapRun(ctx context.Context, arg ReapRunParams) (int64, error)
 }
 
 const RequestStop = `-- name: RequestStop :one
-select agui.request_stop($1::text, $2::text, $3::text, $4::text)::int as runs
+select agui.request_stop($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)::int as runs
 `
 
 type RequestStopParams struct {
@@ -392,20 +404,20 @@ func (q *Queries) RequestStop(ctx context.Context, arg RequestStopParams) (int32
 
 const RunStatus = `-- name: RunStatus :one
 select
-    (item).run_id::text as run_id,
-    coalesce((item).parent_run_id, '')::text as parent_run_id,
-    (item).status::text as status,
+    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (item).status::pg_catalog.text as status,
     (item).first_seq::bigint as first_seq,
     (item).last_seq::bigint as last_seq,
-    (item).started_at::timestamptz as started_at,
+    (item).started_at::pg_catalog.timestamptz as started_at,
     -- Go's zero time: not yet
-    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (item).alive_at::timestamptz as alive_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).alive_at::pg_catalog.timestamptz as alive_at,
     (item).is_stale::boolean as is_stale,
-    coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
-    coalesce((item).stop_reason, '')::text as stop_reason,
-    coalesce((item).cut_off_reason, '')::text as cut_off_reason
-from agui.status($1::text, $2::text, $3::text) as item
+    coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as stop_requested_at,
+    coalesce((item).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+from agui.status($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as item
 `
 
 type RunStatusParams struct {
@@ -452,17 +464,17 @@ func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatus
 const RunsInProgress = `-- name: RunsInProgress :one
 select
     coalesce((
-        select batch.first_seq + batch.n - 1
+        select batch.first_seq operator(pg_catalog.+) batch.n operator(pg_catalog.-) 1
         from agui.batch
-        where batch.thread_key = agui.thread_key($1::text, $2::text)
+        where batch.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)
         order by batch.first_seq desc
         limit 1
     ), 0)::bigint as log_end,
     array(
         select run.run_id
         from agui.run
-        where run.thread_key = agui.thread_key($1::text, $2::text) and run.status = 'running'
-    )::text[] as run_ids
+        where run.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+    )::pg_catalog.text[] as run_ids
 `
 
 type RunsInProgressParams struct {
@@ -484,7 +496,7 @@ func (q *Queries) RunsInProgress(ctx context.Context, arg RunsInProgressParams) 
 }
 
 const StaleRuns = `-- name: StaleRuns :many
-select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
+select (run).thread_key::pg_catalog.uuid as thread_key, (run).run_no::int as run_no
 from agui_internal.stale_runs() as run
 `
 

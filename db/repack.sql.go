@@ -12,20 +12,9 @@ import (
 	"time"
 )
 
-const MayRepack = `-- name: MayRepack :one
-select has_table_privilege('agui.batch', 'delete')::boolean as allowed
-`
-
-func (q *Queries) MayRepack(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, MayRepack)
-	var allowed bool
-	err := row.Scan(&allowed)
-	return allowed, err
-}
-
 const NextToRepack = `-- name: NextToRepack :one
-select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
-from agui_internal.next_to_repack($1::uuid, $2::interval, $3::uuid[]) as due
+select (due).thread_key::pg_catalog.uuid as thread_key, (due).run_no::int as run_no
+from agui_internal.next_to_repack($1::pg_catalog.uuid, $2::interval, $3::pg_catalog.uuid[]) as due
 where (due).thread_key is not null
 `
 
@@ -50,7 +39,7 @@ func (q *Queries) NextToRepack(ctx context.Context, arg NextToRepackParams) (Nex
 
 const RepackRun = `-- name: RepackRun :one
 select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined, (piece).is_busy::boolean as is_busy
-from agui_internal.repack_run($1::uuid, $2::int, $3::bigint) as piece
+from agui_internal.repack_run($1::pg_catalog.uuid, $2::int, $3::bigint) as piece
 `
 
 type RepackRunParams struct {
@@ -73,7 +62,7 @@ func (q *Queries) RepackRun(ctx context.Context, arg RepackRunParams) (RepackRun
 }
 
 const ReweighSnapshots = `-- name: ReweighSnapshots :one
-select agui_internal.prune_snapshots($1::uuid)::int as dropped
+select agui_internal.prune_snapshots($1::pg_catalog.uuid)::int as dropped
 `
 
 func (q *Queries) ReweighSnapshots(ctx context.Context, threadKey pgtype.UUID) (int32, error) {

@@ -14,10 +14,10 @@ import (
 
 const CheckpointLineage = `-- name: CheckpointLineage :many
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
-    (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.checkpoint_lineage($1::text, $2::text, $3::text, $4::text) as checkpoint
+    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
+    (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
+    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.checkpoint_lineage($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as checkpoint
 `
 
 type CheckpointLineageParams struct {
@@ -70,10 +70,10 @@ func (q *Queries) CheckpointLineage(ctx context.Context, arg CheckpointLineagePa
 
 const Checkpoints = `-- name: Checkpoints :many
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
-    (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.checkpoints($1::text, $2::text, $3::text) as checkpoint
+    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
+    (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
+    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.checkpoints($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as checkpoint
 `
 
 type CheckpointsParams struct {
@@ -120,10 +120,10 @@ func (q *Queries) Checkpoints(ctx context.Context, arg CheckpointsParams) ([]Che
 
 const LoadCheckpoint = `-- name: LoadCheckpoint :many
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
-    (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.load_checkpoint($1::text, $2::text, $3::text, $4::text) as checkpoint
+    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
+    (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
+    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.load_checkpoint($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as checkpoint
 `
 
 type LoadCheckpointParams struct {
@@ -176,7 +176,7 @@ func (q *Queries) LoadCheckpoint(ctx context.Context, arg LoadCheckpointParams) 
 }
 
 const LoadSession = `-- name: LoadSession :one
-select agui.load_session($1::text, $2::text, $3::text)::json as session
+select agui.load_session($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text)::pg_catalog.json as session
 `
 
 type LoadSessionParams struct {
@@ -194,10 +194,10 @@ func (q *Queries) LoadSession(ctx context.Context, arg LoadSessionParams) (rawjs
 
 const LoadSessionState = `-- name: LoadSessionState :many
 select
-    (state).key::text as key, coalesce((state).run_id, '')::text as run_id, (state).version::bigint as version,
-    (state).saved_at::timestamptz as saved_at, (state).document::json as document
+    (state).key::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, (state).version::bigint as version,
+    (state).saved_at::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
 from agui.load_session_state(
-    $1::text, $2::text, $3::text, $4::bigint, $5::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::bigint, $5::pg_catalog.text
 ) as state
 `
 
@@ -252,14 +252,14 @@ func (q *Queries) LoadSessionState(ctx context.Context, arg LoadSessionStatePara
 
 const LoadSessions = `-- name: LoadSessions :one
 select agui.load_sessions(
-    $1::text[],
+    $1::pg_catalog.text[],
     array(
-        select nullif(item.run_id, '')
-        from unnest($2::text[]) with ordinality as item (run_id, place)
+        select case when item.run_id operator(pg_catalog.<>) '' then item.run_id end
+        from pg_catalog.unnest($2::pg_catalog.text[]) with ordinality as item (run_id, place)
         order by item.place
     ),
-    $3::text
-)::json as sessions
+    $3::pg_catalog.text
+)::pg_catalog.json as sessions
 `
 
 type LoadSessionsParams struct {
@@ -278,7 +278,7 @@ func (q *Queries) LoadSessions(ctx context.Context, arg LoadSessionsParams) (raw
 
 const RemoveSessionState = `-- name: RemoveSessionState :one
 select agui.remove_session_state(
-    $1::text, $2::text, $3::text, $4::bigint, $5::boolean, $6::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::bigint, $5::boolean, $6::pg_catalog.text
 )::bigint as version
 `
 
@@ -307,7 +307,7 @@ func (q *Queries) RemoveSessionState(ctx context.Context, arg RemoveSessionState
 
 const SaveCheckpoint = `-- name: SaveCheckpoint :one
 select agui.save_checkpoint(
-    $1::text, $2::text, $3::json, $4::text, $5::text, $6::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text, $5::pg_catalog.text, $6::pg_catalog.text
 )::bigint as checkpoint_no
 `
 
@@ -335,7 +335,7 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 }
 
 const SaveSession = `-- name: SaveSession :one
-select agui.save_session($1::json, $2::text)::json as versions
+select agui.save_session($1::pg_catalog.json, $2::pg_catalog.text)::pg_catalog.json as versions
 `
 
 type SaveSessionParams struct {
@@ -352,7 +352,7 @@ func (q *Queries) SaveSession(ctx context.Context, arg SaveSessionParams) (rawjs
 
 const SaveSessionState = `-- name: SaveSessionState :one
 select agui.save_session_state(
-    $1::text, $2::text, $3::json, $4::text, $5::bigint, $6::boolean, $7::text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text, $5::bigint, $6::boolean, $7::pg_catalog.text
 )::bigint as version
 `
 
@@ -382,7 +382,7 @@ func (q *Queries) SaveSessionState(ctx context.Context, arg SaveSessionStatePara
 }
 
 const SaveSessions = `-- name: SaveSessions :one
-select agui.save_sessions($1::json, $2::text)::json as versions
+select agui.save_sessions($1::pg_catalog.json, $2::pg_catalog.text)::pg_catalog.json as versions
 `
 
 type SaveSessionsParams struct {
@@ -399,9 +399,9 @@ func (q *Queries) SaveSessions(ctx context.Context, arg SaveSessionsParams) (raw
 
 const SessionStates = `-- name: SessionStates :many
 select
-    (state).key::text as key, coalesce((state).run_id, '')::text as run_id, (state).version::bigint as version,
-    (state).saved_at::timestamptz as saved_at, (state).document::json as document
-from agui.session_states($1::text, $2::text, $3::text) as state
+    (state).key::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, (state).version::bigint as version,
+    (state).saved_at::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
+from agui.session_states($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as state
 `
 
 type SessionStatesParams struct {
@@ -446,9 +446,9 @@ func (q *Queries) SessionStates(ctx context.Context, arg SessionStatesParams) ([
 
 const SessionVersions = `-- name: SessionVersions :many
 select
-    (state).key::text as key, coalesce((state).run_id, '')::text as run_id, (state).version::bigint as version,
-    (state).saved_at::timestamptz as saved_at, (state).document::json as document
-from agui.session_versions($1::text, $2::text, $3::text, $4::text) as state
+    (state).key::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, (state).version::bigint as version,
+    (state).saved_at::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
+from agui.session_versions($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as state
 `
 
 type SessionVersionsParams struct {

@@ -11,9 +11,9 @@ import (
 
 const Lag = `-- name: Lag :one
 select
-    runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::float8 as compaction_lag,
-    runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::float8 as repack_lag,
-    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::float8 as oldest_sign_of_life,
+    runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::pg_catalog.float8 as compaction_lag,
+    runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::pg_catalog.float8 as repack_lag,
+    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::pg_catalog.float8 as oldest_sign_of_life,
     quarantined_runs::bigint
 from agui.lag
 `

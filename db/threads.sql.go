@@ -14,7 +14,7 @@ import (
 )
 
 const FillTitle = `-- name: FillTitle :exec
-select agui_internal.fill_title($1::uuid)
+select agui_internal.fill_title($1::pg_catalog.uuid)
 `
 
 func (q *Queries) FillTitle(ctx context.Context, threadKey pgtype.UUID) error {
@@ -24,20 +24,20 @@ func (q *Queries) FillTitle(ctx context.Context, threadKey pgtype.UUID) error {
 
 const GetThread = `-- name: GetThread :one
 select
-    (thread).thread_id::text as thread_id,
-    coalesce((thread).title, '')::text as title,
-    coalesce((thread).agent, '')::text as agent,
-    (thread).metadata::json as metadata,
+    (thread).thread_id::pg_catalog.text as thread_id,
+    coalesce((thread).title, '')::pg_catalog.text as title,
+    coalesce((thread).agent, '')::pg_catalog.text as agent,
+    (thread).metadata::pg_catalog.json as metadata,
     (thread).archived::boolean as archived,
-    (thread).created_at::timestamptz as created_at,
-    (thread).active_at::timestamptz as active_at,
-    coalesce((thread).head_run_id, '')::text as head_run_id,
-    coalesce((thread).status, '')::text as status,
+    (thread).created_at::pg_catalog.timestamptz as created_at,
+    (thread).active_at::pg_catalog.timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::pg_catalog.text as head_run_id,
+    coalesce((thread).status, '')::pg_catalog.text as status,
     (thread).is_stale::boolean as is_stale,
     (thread).runs::int as runs,
     (thread).branches::int as branches,
-    (thread).cursor::text as cursor
-from agui.get_thread($1::text, $2::text) as thread
+    (thread).cursor::pg_catalog.text as cursor
+from agui.get_thread($1::pg_catalog.text, $2::pg_catalog.text) as thread
 `
 
 type GetThreadParams struct {
@@ -84,27 +84,27 @@ func (q *Queries) GetThread(ctx context.Context, arg GetThreadParams) (GetThread
 
 const SetThread = `-- name: SetThread :one
 select
-    (thread).thread_id::text as thread_id,
-    coalesce((thread).title, '')::text as title,
-    coalesce((thread).agent, '')::text as agent,
-    (thread).metadata::json as metadata,
+    (thread).thread_id::pg_catalog.text as thread_id,
+    coalesce((thread).title, '')::pg_catalog.text as title,
+    coalesce((thread).agent, '')::pg_catalog.text as agent,
+    (thread).metadata::pg_catalog.json as metadata,
     (thread).archived::boolean as archived,
-    (thread).created_at::timestamptz as created_at,
-    (thread).active_at::timestamptz as active_at,
-    coalesce((thread).head_run_id, '')::text as head_run_id,
-    coalesce((thread).status, '')::text as status,
+    (thread).created_at::pg_catalog.timestamptz as created_at,
+    (thread).active_at::pg_catalog.timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::pg_catalog.text as head_run_id,
+    coalesce((thread).status, '')::pg_catalog.text as status,
     (thread).is_stale::boolean as is_stale,
     (thread).runs::int as runs,
     (thread).branches::int as branches,
-    (thread).cursor::text as cursor
+    (thread).cursor::pg_catalog.text as cursor
 from agui.set_thread(
-    $1::text,
-    $2::text,
-    $3::text,
+    $1::pg_catalog.text,
+    $2::pg_catalog.text,
+    $3::pg_catalog.text,
     $4::boolean,
-    $5::json::jsonb,
+    $5::pg_catalog.jsonb,
     $6::boolean,
-    $7::text
+    $7::pg_catalog.text
 ) as thread
 `
 
@@ -113,7 +113,7 @@ type SetThreadParams struct {
 	Title           *string
 	Agent           *string
 	Archived        *bool
-	Metadata        rawjson.Text
+	Metadata        rawjson.Binary
 	CreateIfMissing bool
 	Scope           string
 }
@@ -166,10 +166,10 @@ func (q *Queries) SetThread(ctx context.Context, arg SetThreadParams) (SetThread
 const ThreadIDs = `-- name: ThreadIDs :many
 select thread.thread_key, thread.thread_id
 from agui.thread
-where thread.scope = $1::text
-    and thread.thread_key > $2::uuid
-    and thread.thread_key >= (left(agui.thread_key($1::text, '')::text, 18) || '-0000-000000000000')::uuid
-    and thread.thread_key <= (left(agui.thread_key($1::text, '')::text, 18) || '-ffff-ffffffffffff')::uuid
+where thread.scope operator(pg_catalog.=) $1::pg_catalog.text
+    and thread.thread_key operator(pg_catalog.>) $2::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.>=) (pg_catalog.left(agui.thread_key($1::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-0000-000000000000')::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.<=) (pg_catalog.left(agui.thread_key($1::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-ffff-ffffffffffff')::pg_catalog.uuid
 order by thread.thread_key
 limit $3::int
 `
@@ -208,32 +208,32 @@ func (q *Queries) ThreadIDs(ctx context.Context, arg ThreadIDsParams) ([]ThreadI
 
 const ThreadPage = `-- name: ThreadPage :many
 select
-    coalesce((thread).thread_id, '')::text as thread_id,
-    coalesce((thread).title, '')::text as title,
-    coalesce((thread).agent, '')::text as agent,
-    (thread).metadata::json as metadata,
+    coalesce((thread).thread_id, '')::pg_catalog.text as thread_id,
+    coalesce((thread).title, '')::pg_catalog.text as title,
+    coalesce((thread).agent, '')::pg_catalog.text as agent,
+    (thread).metadata::pg_catalog.json as metadata,
     coalesce((thread).archived, false)::boolean as archived,
-    coalesce((thread).created_at, '0001-01-01 00:00:00+00')::timestamptz as created_at,
-    coalesce((thread).active_at, '0001-01-01 00:00:00+00')::timestamptz as active_at,
-    coalesce((thread).head_run_id, '')::text as head_run_id,
-    coalesce((thread).status, '')::text as status,
+    coalesce((thread).created_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as created_at,
+    coalesce((thread).active_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as active_at,
+    coalesce((thread).head_run_id, '')::pg_catalog.text as head_run_id,
+    coalesce((thread).status, '')::pg_catalog.text as status,
     coalesce((thread).is_stale, false)::boolean as is_stale,
     coalesce((thread).runs, 0)::int as runs,
     coalesce((thread).branches, 0)::int as branches,
-    coalesce((thread).cursor, '')::text as cursor,
-    coalesce(page.next_cursor, '')::text as next_cursor
+    coalesce((thread).cursor, '')::pg_catalog.text as cursor,
+    coalesce(page.next_cursor, '')::pg_catalog.text as next_cursor
 from agui.thread_page(
-    $1::text,
+    $1::pg_catalog.text,
     $2::boolean,
-    $3::text,
-    $4::timestamptz,
-    $5::text,
-    $6::json::jsonb,
+    $3::pg_catalog.text,
+    $4::pg_catalog.timestamptz,
+    $5::pg_catalog.text,
+    $6::pg_catalog.jsonb,
     $7::int,
-    $8::text,
-    $9::text
+    $8::pg_catalog.text,
+    $9::pg_catalog.text
 ) as page
-left join lateral unnest(page.threads) as thread on true
+left join lateral pg_catalog.unnest(page.threads) as thread on true
 `
 
 type ThreadPageParams struct {
@@ -242,7 +242,7 @@ type ThreadPageParams struct {
 	Title    *string
 	Since    *time.Time
 	Status   *string
-	Metadata rawjson.Text
+	Metadata rawjson.Binary
 	MaxRows  int32
 	Cursor   *string
 	Scope    string

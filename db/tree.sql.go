@@ -12,13 +12,13 @@ import (
 
 const Branches = `-- name: Branches :many
 select
-    (branch).run_id::text as run_id,
+    (branch).run_id::pg_catalog.text as run_id,
     (branch).runs::int as runs,
-    coalesce((branch).forked_from, '')::text as forked_from,
-    (branch).status::text as status,
+    coalesce((branch).forked_from, '')::pg_catalog.text as forked_from,
+    (branch).status::pg_catalog.text as status,
     coalesce((branch).last_seq, 0)::bigint as last_seq,
     (branch).is_head::boolean as is_head
-from agui.branches($1::text, $2::text) as branch
+from agui.branches($1::pg_catalog.text, $2::pg_catalog.text) as branch
 `
 
 type BranchesParams struct {
@@ -63,7 +63,7 @@ func (q *Queries) Branches(ctx context.Context, arg BranchesParams) ([]BranchesR
 }
 
 const Head = `-- name: Head :one
-select agui.head($1::text, $2::text)::text as run_id
+select agui.head($1::pg_catalog.text, $2::pg_catalog.text)::pg_catalog.text as run_id
 `
 
 type HeadParams struct {
@@ -81,15 +81,15 @@ func (q *Queries) Head(ctx context.Context, arg HeadParams) (string, error) {
 const Lineage = `-- name: Lineage :many
 select
     (run).depth::int as depth,
-    (run).run_id::text as run_id,
-    coalesce((run).parent_run_id, '')::text as parent_run_id,
-    (run).status::text as status,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
     (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq,
-    (run).started_at::timestamptz as started_at,
-    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
     (run).run_no::int as run_no
-from agui.lineage($1::text, $2::text, $3::text) as run
+from agui.lineage($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as run
 `
 
 type LineageParams struct {
@@ -141,7 +141,7 @@ func (q *Queries) Lineage(ctx context.Context, arg LineageParams) ([]LineageRow,
 }
 
 const MergeBase = `-- name: MergeBase :one
-select coalesce(agui.merge_base($1::text, $2::text, $3::text, $4::text), '')::text as run_id
+select coalesce(agui.merge_base($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text), '')::pg_catalog.text as run_id
 `
 
 type MergeBaseParams struct {
@@ -166,15 +166,15 @@ func (q *Queries) MergeBase(ctx context.Context, arg MergeBaseParams) (string, e
 const Runs = `-- name: Runs :many
 select
     (run).depth::int as depth,
-    (run).run_id::text as run_id,
-    coalesce((run).parent_run_id, '')::text as parent_run_id,
-    (run).status::text as status,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
     (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq,
-    (run).started_at::timestamptz as started_at,
-    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
     (run).run_no::int as run_no
-from agui.runs($1::text, $2::text) as run
+from agui.runs($1::pg_catalog.text, $2::pg_catalog.text) as run
 `
 
 type RunsParams struct {

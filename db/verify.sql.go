@@ -14,13 +14,14 @@ import (
 )
 
 const MessageBodies = `-- name: MessageBodies :many
-select message.message_no, message.body
-from unnest($1::int[]) as asked (message_no)
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
+from pg_catalog.unnest($2::int[]) as asked (message_no)
 join agui.message
-    on message.thread_key = $2::uuid and message.message_no = asked.message_no
+    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
 `
 
 type MessageBodiesParams struct {
+	MostBytes  int64
 	MessageNos []int32
 	ThreadKey  pgtype.UUID
 }
@@ -30,8 +31,9 @@ type MessageBodiesRow struct {
 	Body      rawjson.Text
 }
 
+// Without bodies that take more than most_bytes.
 func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([]MessageBodiesRow, error) {
-	rows, err := q.db.Query(ctx, MessageBodies, arg.MessageNos, arg.ThreadKey)
+	rows, err := q.db.Query(ctx, MessageBodies, arg.MostBytes, arg.MessageNos, arg.ThreadKey)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +53,7 @@ func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([
 }
 
 const OrphanedKeys = `-- name: OrphanedKeys :many
-select key::uuid as thread_key from agui_internal.orphaned_keys($1::text) as key
+select key::pg_catalog.uuid as thread_key from agui_internal.orphaned_keys($1::pg_catalog.text) as key
 `
 
 func (q *Queries) OrphanedKeys(ctx context.Context, scope *string) ([]pgtype.UUID, error) {
@@ -77,9 +79,9 @@ func (q *Queries) OrphanedKeys(ctx context.Context, scope *string) ([]pgtype.UUI
 const RandomThreads = `-- name: RandomThreads :many
 select thread.thread_key, thread.scope, thread.thread_id
 from agui.thread
-where ($1::text is null or thread.scope = $1::text)
-    and agui_internal.has_activity_since(thread.thread_key, $2::timestamptz)
-order by random()
+where ($1::pg_catalog.text is null or thread.scope operator(pg_catalog.=) $1::pg_catalog.text)
+    and agui_internal.has_activity_since(thread.thread_key, $2::pg_catalog.timestamptz)
+order by pg_catalog.random()
 limit $3::int
 `
 
@@ -116,7 +118,7 @@ func (q *Queries) RandomThreads(ctx context.Context, arg RandomThreadsParams) ([
 }
 
 const RebuildSnapshots = `-- name: RebuildSnapshots :one
-select agui.rebuild_snapshots($1::text, $2::text)::bigint as snapshots
+select agui.rebuild_snapshots($1::pg_catalog.text, $2::pg_catalog.text)::bigint as snapshots
 `
 
 type RebuildSnapshotsParams struct {
@@ -135,8 +137,8 @@ const RunsToVerify = `-- name: RunsToVerify :many
 select run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq, snapshot.through_seq
 from agui.run
 left join agui.snapshot
-    on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
-where run.thread_key = $1::uuid
+    on snapshot.thread_key operator(pg_catalog.=) run.thread_key and snapshot.run_no operator(pg_catalog.=) run.run_no
+where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
 order by run.run_no
 `
 
@@ -181,21 +183,23 @@ func (q *Queries) RunsToVerify(ctx context.Context, threadKey pgtype.UUID) ([]Ru
 const SnapshotToVerify = `-- name: SnapshotToVerify :one
 select
     array(
-        select coalesce(lower(part.message_nos), 0)
-        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        select coalesce(pg_catalog.lower(part.message_nos), 0)
+        from pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as lows,
     array(
-        select coalesce(upper(part.message_nos), 0)
-        from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+        select coalesce(pg_catalog.upper(part.message_nos), 0)
+        from pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as highs,
-    snapshot.state, snapshot.interrupts, snapshot.lanes
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-where snapshot.thread_key = $1::uuid and snapshot.run_no = $2::int
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 `
 
 type SnapshotToVerifyParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -208,9 +212,9 @@ type SnapshotToVerifyRow struct {
 	Lanes      rawjson.Text
 }
 
-// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot.
+// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot. Without a state that takes more than most_bytes.
 func (q *Queries) SnapshotToVerify(ctx context.Context, arg SnapshotToVerifyParams) (SnapshotToVerifyRow, error) {
-	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotToVerifyRow
 	err := row.Scan(
 		&i.Lows,
@@ -223,7 +227,7 @@ func (q *Queries) SnapshotToVerify(ctx context.Context, arg SnapshotToVerifyPara
 }
 
 const ThreadKeys = `-- name: ThreadKeys :many
-select key::uuid as thread_key from agui_internal.thread_keys($1::text, $2::text) as key
+select key::pg_catalog.uuid as thread_key from agui_internal.thread_keys($1::pg_catalog.text, $2::pg_catalog.text) as key
 `
 
 type ThreadKeysParams struct {
@@ -253,9 +257,9 @@ func (q *Queries) ThreadKeys(ctx context.Context, arg ThreadKeysParams) ([]pgtyp
 
 const ThreadSize = `-- name: ThreadSize :one
 select
-    (select count(*) from agui.run where run.thread_key = $1::uuid)::int as runs,
-    (select coalesce(sum(batch.n), 0) from agui.batch where batch.thread_key = $1::uuid)::bigint as events,
-    (select count(*) from agui.snapshot where snapshot.thread_key = $1::uuid)::int as snapshots
+    (select pg_catalog.count(*) from agui.run where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid)::int as runs,
+    (select coalesce(pg_catalog.sum(batch.n), 0) from agui.batch where batch.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid)::bigint as events,
+    (select pg_catalog.count(*) from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid)::int as snapshots
 `
 
 type ThreadSizeRow struct {
@@ -274,10 +278,10 @@ func (q *Queries) ThreadSize(ctx context.Context, threadKey pgtype.UUID) (Thread
 const ThreadsToVerify = `-- name: ThreadsToVerify :many
 select thread.thread_key, thread.scope, thread.thread_id
 from agui.thread
-where thread.thread_key > $1::uuid
-    and ($2::text is null or thread.scope = $2::text)
-    and ($3::float8 is null or random() < $3::float8)
-    and agui_internal.has_activity_since(thread.thread_key, $4::timestamptz)
+where thread.thread_key operator(pg_catalog.>) $1::pg_catalog.uuid
+    and ($2::pg_catalog.text is null or thread.scope operator(pg_catalog.=) $2::pg_catalog.text)
+    and ($3::pg_catalog.float8 is null or pg_catalog.random() operator(pg_catalog.<) $3::pg_catalog.float8)
+    and agui_internal.has_activity_since(thread.thread_key, $4::pg_catalog.timestamptz)
 order by thread.thread_key
 limit $5::int
 `
@@ -324,8 +328,8 @@ func (q *Queries) ThreadsToVerify(ctx context.Context, arg ThreadsToVerifyParams
 }
 
 const VerifyLog = `-- name: VerifyLog :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
-from agui_internal.verify_log($1::uuid) as item
+select coalesce((item).run_id, '')::pg_catalog.text as run_id, (item).problem::pg_catalog.text as problem, (item).severity::pg_catalog.text as severity
+from agui_internal.verify_log($1::pg_catalog.uuid) as item
 `
 
 type VerifyLogRow struct {
@@ -355,8 +359,8 @@ func (q *Queries) VerifyLog(ctx context.Context, threadKey pgtype.UUID) ([]Verif
 }
 
 const VerifyReferences = `-- name: VerifyReferences :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
-from agui_internal.verify_references($1::uuid) as item
+select coalesce((item).run_id, '')::pg_catalog.text as run_id, (item).problem::pg_catalog.text as problem, (item).severity::pg_catalog.text as severity
+from agui_internal.verify_references($1::pg_catalog.uuid) as item
 `
 
 type VerifyReferencesRow struct {
@@ -386,8 +390,8 @@ func (q *Queries) VerifyReferences(ctx context.Context, threadKey pgtype.UUID) (
 }
 
 const VerifySnapshots = `-- name: VerifySnapshots :many
-select coalesce((item).run_id, '')::text as run_id, (item).problem::text as problem, (item).severity::text as severity
-from agui_internal.verify_snapshots($1::uuid) as item
+select coalesce((item).run_id, '')::pg_catalog.text as run_id, (item).problem::pg_catalog.text as problem, (item).severity::pg_catalog.text as severity
+from agui_internal.verify_snapshots($1::pg_catalog.uuid) as item
 `
 
 type VerifySnapshotsRow struct {

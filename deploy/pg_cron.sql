@@ -1,5 +1,5 @@
 -- The upkeep by pg_cron, without any program outside the database. Run this once with psql, in the database that has the schema agui and is
--- the one of cron.database_name, as the role that the jobs shall run as: it needs agui_maintainer, and usage on the schema cron.
+-- the one of cron.database_name, as the role that the jobs shall run as: it needs agui_worker (agui_maintainer, too, to erase), and usage on the schema cron.
 -- Running it again replaces the schedules. (For a database other than cron.database_name: cron.schedule_in_database.)
 --
 -- pg_cron starts a job again only when the last one has ended, and each commits as it goes: a restart of the server loses nothing.
@@ -20,6 +20,7 @@ select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 
 
 -- pg_cron keeps a row of each time it did something.
 select cron.schedule('agui history', '0 4 * * *', $$
+    set search_path = pg_catalog, pg_temp;  -- so that no operator of others is taken
     delete from cron.job_run_details
     where end_time < now() - interval '7 days'
         and jobid in (select jobid from cron.job where jobname like 'agui %')$$);

@@ -266,7 +266,8 @@ func TestCompactionFinishesTheThreadAtHand(t *testing.T) {
 		appendRun(t, store, fmt.Sprint("t", i), "r", "", message("m", 3)...)
 	}
 	execute(t, pool, `
-		create function started() returns trigger language plpgsql as $$ begin
+		-- It waits until the test lets go: jobs have a lock_timeout.
+		create function started() returns trigger language plpgsql set lock_timeout = 0 as $$ begin
 			perform pg_advisory_xact_lock(1);
 			return new;
 		end $$;

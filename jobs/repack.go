@@ -54,7 +54,7 @@ func (r Repacked) LogValue() slog.Value {
 
 // Repack joins the batches of ended runs into larger ones, which take a fraction of the space. Events, their order and their times stay
 // as they are; each transaction reads back what it wrote before it commits. Readers and repeated appends see no difference at any moment.
-// It takes the rights of agui_maintainer.
+// It takes the rights of agui_worker.
 //
 // A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), and the error in the end is a *RunsLeftError. A
 // thread that another transaction holds is left until all others are done, then tried once more.
@@ -166,11 +166,6 @@ func inStep[T any](ctx context.Context, pool *pgxpool.Pool, call func(*db.Querie
 		return err
 	})
 	return result, err
-}
-
-// MayRepack reports whether the role of the pool's connections has the rights that Repack takes.
-func MayRepack(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
-	return db.New(pool).MayRepack(ctx)
 }
 
 // repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile. The last one deletes the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,30 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 		"recordings": func(t *testing.T, pool *pgxpool.Pool) {
 			for _, file := range recordings(t) {
 				appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), readRecording(t, file))
+			}
+		},
+		// A list takes a message for its own version of it, however close the other one was.
+		"spellings": func(t *testing.T, pool *pgxpool.Pool) {
+			store := pgagui.New(pool, nil)
+			spellings := []string{"100", "1e2", "100.0", "1.0E+2", "-0", "0", `{"a":1,"b":[100]}`, `{"b": [100], "a": 1}`, `"a"`, `"\u0061"`}
+			for i, patched := range spellings {
+				for j, listed := range spellings {
+					mustAppend(t, store, fmt.Sprint(i, " and ", j), "r", rawEvents(
+						`{"type":"RUN_STARTED"}`,
+						`{"type":"ACTIVITY_SNAPSHOT","messageId":"patched","activityType":"PLAN","content":{}}`,
+						`{"type":"ACTIVITY_DELTA","messageId":"patched","activityType":"PLAN","patch":[{"op":"add","path":"/n","value":`+patched+`}]}`,
+						`{"type":"ACTIVITY_SNAPSHOT","messageId":"given","activityType":"PLAN","content":{"n":`+patched+`}}`,
+						`{"type":"MESSAGES_SNAPSHOT","messages":[`+
+							`{"id":"patched","role":"activity","activityType":"PLAN","content":{"n":`+listed+`}},`+
+							`{"id":"given","role":"activity","activityType":"PLAN","content":{"n": `+listed+`}}]}`,
+						`{"type":"RUN_FINISHED"}`,
+					))
+					for _, message := range list(t, pool, `select message.message::text from agui.messages($1) as message`, fmt.Sprint(i, " and ", j)) {
+						if !strings.Contains(message, listed) {
+							t.Errorf("%s, listed as %s, is %s", patched, listed, message)
+						}
+					}
+				}
 			}
 		},
 	}

@@ -252,7 +252,7 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			var streams [][]json.RawMessage
-			for seed := range uint64(30) {
+			for seed := range uint64(10) {
 				odd := seed%2 == 0
 				streams = append(streams,
 					compactiontest.PatchStream(*firstSeed+seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),

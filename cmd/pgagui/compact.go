@@ -155,12 +155,9 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	return p.finishJob(end)
 }
 
-// repackDue repacks what is due, within what a compaction that began at begin has left of its limits. It returns nil when the role may
-// not, or another process is at it.
+// repackDue repacks what is due, within what a compaction that began at begin has left of its limits. It returns nil when
+// another process is at it.
 func repackDue(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOptions, begin time.Time) (*jobs.Repacked, error) {
-	if allowed, err := jobs.MayRepack(ctx, pool); err != nil || !allowed {
-		return nil, err
-	}
 	limits := jobs.RepackOptions{MaxRuns: options.MaxRuns, Retry: options.Retry}
 	if options.MaxTime > 0 {
 		limits.MaxTime = max(1, options.MaxTime-time.Since(begin))

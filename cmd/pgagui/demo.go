@@ -175,7 +175,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 		return err
 	}
 	for line := range strings.Lines(picture.String()) {
-		fmt.Fprint(d.p.out, "  ", line)
+		fmt.Fprint(d.p.styled(), "  ", line)
 	}
 	return nil
 }
@@ -316,15 +316,21 @@ func (d *demonstration) sizes(ctx context.Context) error {
 	var events, raw, stored, snapshots int64
 	err := d.pool.QueryRow(ctx, `
 		with mine as (
-		    select thread_key from agui.thread where scope = $1
+		    select pg_catalog.array_agg(thread_key) as keys from agui.thread where scope operator(pg_catalog.=) $1
+		), mine_in_the_log as (
+		    select batch.* from agui.batch join mine on batch.thread_key operator(pg_catalog.=) any (mine.keys)
 		)
 		select
-		    (select sum(n) from agui.batch join mine using (thread_key)),
-		    (select sum(octet_length(element.value::text))
-		     from agui.batch join mine using (thread_key) cross join json_array_elements(batch.events) as element),
-		    (select sum(pg_column_size(batch.*)) from agui.batch join mine using (thread_key)),
-		    (select sum(pg_column_size(snapshot.*)) from agui.snapshot join mine using (thread_key))
-		    + (select sum(pg_column_size(message.*)) from agui.message join mine using (thread_key))`, d.p.scope).
+		    (select pg_catalog.sum(n) from mine_in_the_log),
+		    (select pg_catalog.sum(pg_catalog.octet_length(element.value::pg_catalog.text))
+		     from mine_in_the_log cross join pg_catalog.json_array_elements(events) as element),
+		    (select pg_catalog.sum(pg_catalog.pg_column_size(batch.*))
+		     from agui.batch join mine on batch.thread_key operator(pg_catalog.=) any (mine.keys)),
+		    (select pg_catalog.sum(pg_catalog.pg_column_size(snapshot.*))
+		     from agui.snapshot join mine on snapshot.thread_key operator(pg_catalog.=) any (mine.keys))
+		    operator(pg_catalog.+)
+		    (select pg_catalog.sum(pg_catalog.pg_column_size(message.*))
+		     from agui.message join mine on message.thread_key operator(pg_catalog.=) any (mine.keys))`, d.p.scope).
 		Scan(&events, &raw, &stored, &snapshots)
 	if err != nil {
 		return err
@@ -341,12 +347,12 @@ func (d *demonstration) sizes(ctx context.Context) error {
 func (d *demonstration) next(keep bool) {
 	d.title("Try next")
 	if keep {
-		scope := ""
+		address, scope := "export DATABASE_URL='"+d.p.databaseURL+"'", "" // of the private server, whose password nobody else can use
 		if d.p.scope != "" {
-			scope = " --scope " + d.p.scope
+			address, scope = "export DATABASE_URL=…", " --scope "+d.p.scope
 		}
 		d.table(
-			"export DATABASE_URL='"+d.p.databaseURL+"'",
+			address,
 			"pgagui log "+demoThread+" --graph"+scope,
 			"pgagui show "+demoThread+" --run run-4"+scope,
 			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,

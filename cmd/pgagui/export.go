@@ -253,7 +253,11 @@ func (p *program) exportCompacted(
 		return err
 	}
 	out := newEventWriter(p.out, options.null, "pgagui export")
-	lineages := map[string]*compaction.Fold{} // what each run's lineage means
+	children := map[string]int{} // that are still to come
+	for _, run := range runs {
+		children[run.Parent]++
+	}
+	lineages := map[string]*compaction.Fold{} // what the lineage means of each run that has such children
 	limits, err := store.FoldLimits(ctx)
 	if err != nil {
 		return err
@@ -262,9 +266,16 @@ func (p *program) exportCompacted(
 		lineage := compaction.New()
 		lineage.SetLimits(limits)
 		if run.Parent != "" {
-			lineage = lineages[run.Parent].Clone()
+			lineage = lineages[run.Parent]
+			if children[run.Parent]--; children[run.Parent] > 0 {
+				lineage = lineage.Clone()
+			} else {
+				delete(lineages, run.Parent)
+			}
 		}
-		lineages[run.ID] = lineage
+		if children[run.ID] > 0 {
+			lineages[run.ID] = lineage
+		}
 		var events []json.RawMessage
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {

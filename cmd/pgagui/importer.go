@@ -235,21 +235,25 @@ func (i *importer) beginRun(ctx context.Context, first runEvent) error {
 		select
 			run.status,
 			(
-				select coalesce(sum(batch.n), 0)
+				select coalesce(pg_catalog.sum(batch.n), 0)
 				from agui.batch
-				where batch.thread_key = run.thread_key
-					and batch.run_no = run.run_no
-					and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
+				where batch.thread_key operator(pg_catalog.=) run.thread_key
+					and batch.run_no operator(pg_catalog.=) run.run_no
+					and batch.first_seq operator(pg_catalog.>=) run.first_seq
+					and batch.first_seq operator(pg_catalog.<=) coalesce(run.last_seq, 9223372036854775807)
 			),
 			given.input
 		from agui.run
-		left join agui.run_input as given using (thread_key, run_no)
-		where run.thread_key = agui.thread_key($1, $2) and run.run_id = $3`,
+		left join agui.run_input as given
+			on given.thread_key operator(pg_catalog.=) run.thread_key and given.run_no operator(pg_catalog.=) run.run_no
+		where run.thread_key operator(pg_catalog.=) agui.thread_key($1, $2) and run.run_id operator(pg_catalog.=) $3`,
 		i.scope, run.name.threadID, run.name.runID).Scan(&run.status, &run.stored, &run.storedInput)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	run.request = i.options.requests.take(run.name)
+	if run.request, err = i.options.requests.take(run.name); err != nil {
+		return err
+	}
 	i.run = run
 	return nil
 }
@@ -260,9 +264,9 @@ func (i *importer) chooseTimes(ctx context.Context) error {
 		return nil
 	}
 	err := i.pool.QueryRow(ctx, `
-		select current_user::text, has_function_privilege(oid, 'execute')
-		from pg_proc
-		where pronamespace = 'agui'::regnamespace and proname = 'import_events'`).Scan(&i.role, &i.keepsTimes)
+		select current_user::pg_catalog.text, pg_catalog.has_function_privilege(oid, 'execute')
+		from pg_catalog.pg_proc
+		where pronamespace operator(pg_catalog.=) 'agui'::pg_catalog.regnamespace and proname operator(pg_catalog.=) 'import_events'`).Scan(&i.role, &i.keepsTimes)
 	i.keepsTimes = i.keepsTimes && !i.options.now
 	return err
 }
@@ -310,6 +314,7 @@ func (i *importer) send(ctx context.Context) error {
 	run.uncommitted.events += int64(len(events))
 	run.uncommitted.new += max(0, run.sent-max(before, run.stored))
 	run.uncommitted.bytes += int64(run.pendingBytes)
+	clear(run.pending) // they may be large
 	run.pending, run.pendingBytes = run.pending[:0], 0
 	if i.options.leaveOpen {
 		i.count(run)

@@ -53,7 +53,7 @@ func (p *program) log(ctx context.Context, pool *pgxpool.Pool, threadID string, 
 	case p.json:
 		return p.printJSON(runs)
 	case drawGraph:
-		return writeGraph(p.out, runs, p.colored())
+		return writeGraph(p.styled(), runs, p.colored())
 	default:
 		return p.printTable(logTable(runs))
 	}
@@ -81,9 +81,11 @@ func readInputs(ctx context.Context, pool *pgxpool.Pool, scope, threadID string)
 	rows, err := pool.Query(ctx, `
 		select run.run_no, batch.events, given.input
 		from agui.run
-		join agui.batch using (thread_key, first_seq)
-		left join agui.run_input as given on given.thread_key = run.thread_key and given.run_no = run.run_no
-		where run.thread_key = agui.thread_key($1, $2)`, scope, threadID)
+		join agui.batch
+			on batch.thread_key operator(pg_catalog.=) run.thread_key and batch.first_seq operator(pg_catalog.=) run.first_seq
+		left join agui.run_input as given
+			on given.thread_key operator(pg_catalog.=) run.thread_key and given.run_no operator(pg_catalog.=) run.run_no
+		where run.thread_key operator(pg_catalog.=) agui.thread_key($1, $2)`, scope, threadID)
 	if err != nil {
 		return nil, err
 	}

@@ -160,18 +160,18 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 	var bytes int64
 	err = pool.QueryRow(ctx, `
 		select
-		    current_database(),
-		    coalesce(sum(pg_total_relation_size(class.oid)), 0)::bigint
-		from pg_class as class
-		join pg_namespace as namespace
-		    on namespace.oid = class.relnamespace
-		where namespace.nspname in ('agui', 'agui_internal') and class.relkind = 'r'`).Scan(&database, &bytes)
+		    pg_catalog.current_database(),
+		    coalesce(pg_catalog.sum(pg_catalog.pg_total_relation_size(class.oid)), 0)::bigint
+		from pg_catalog.pg_class as class
+		join pg_catalog.pg_namespace as namespace
+		    on namespace.oid operator(pg_catalog.=) class.relnamespace
+		where namespace.nspname operator(pg_catalog.=) any ('{agui,agui_internal}') and class.relkind operator(pg_catalog.=) 'r'`).Scan(&database, &bytes)
 	if err != nil {
 		return "", err
 	}
 	everything := fmt.Sprintf("%s on disk", bytesText(bytes))
 	var threads, runs int64
-	if err := pool.QueryRow(ctx, `select (select count(*) from agui.thread), (select count(*) from agui.run)`).Scan(&threads, &runs); err == nil {
+	if err := pool.QueryRow(ctx, `select (select pg_catalog.count(*) from agui.thread), (select pg_catalog.count(*) from agui.run)`).Scan(&threads, &runs); err == nil {
 		everything = fmt.Sprintf("%s with %s (%s)", countText(threads, "thread"), countText(runs, "run"), everything)
 	}
 	return fmt.Sprintf("This deletes the schema agui of database %q with everything in it: %s.", database, everything), nil
@@ -179,7 +179,7 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 
 // confirm asks on the terminal.
 func (p *program) confirm(command *cobra.Command) error {
-	if !isTerminal(p.in) {
+	if terminalOf(p.in) == nil {
 		return &usageError{problem: "nothing was deleted: give --yes to say that you mean it", command: command.CommandPath()}
 	}
 	fmt.Fprint(p.messages, "Type yes to go on: ")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// accessRoles are the roles of the schema, each with the rights of those before it.
-var accessRoles = []string{"agui_reader", "agui_writer", "agui_maintainer"}
-
 // roleOfCommand is the role that a command works with; what is not listed reads.
 var roleOfCommand = map[string]string{
-	"import": "agui_writer", "stop": "agui_writer", "compact": "agui_writer", "reap": "agui_writer",
-	"session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
-	"worker": "agui_maintainer", "repack": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+	"import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
+	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "worker": "agui_worker",
+	"erase": "agui_maintainer", "allow": "agui_maintainer",
 }
 
 // permissionError is a refusal for want of a privilege, and how to get it.
@@ -56,10 +52,10 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	}
 	role, ok := roleOfCommand[path]
 	if !ok {
-		role = accessRoles[0]
+		role = "agui_reader"
 	}
 	if repair := command.Flags().Lookup("repair"); repair != nil && repair.Value.String() == "true" {
-		role = "agui_writer"
+		role = "agui_maintainer"
 	}
 	if advice := adviceForRole(ctx, connection, role); advice != "" {
 		return &permissionError{err, advice}
@@ -71,8 +67,12 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	var user, owner, database string
 	err := connection.QueryRow(ctx, `
-		select current_user::regrole::text, quote_ident(current_database()),
-			coalesce((select nspowner::regrole::text from pg_namespace where nspname = 'agui'), '')`).Scan(&user, &database, &owner)
+		select current_user::pg_catalog.regrole::pg_catalog.text, pg_catalog.quote_ident(pg_catalog.current_database()),
+			coalesce((
+				select nspowner::pg_catalog.regrole::pg_catalog.text
+				from pg_catalog.pg_namespace
+				where nspname operator(pg_catalog.=) 'agui'
+			), '')`).Scan(&user, &database, &owner)
 	switch {
 	case err != nil:
 		return "run it as the owner of the schema agui"
@@ -83,26 +83,26 @@ func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	}
 }
 
-// adviceForRole says what gives the user the rights of a role: the role, or those above it when the user has it already.
+// adviceForRole says what gives the user the rights of a role; empty: it has them.
 func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) string {
-	for _, role := range accessRoles[slices.Index(accessRoles, role):] {
-		var user string
-		var exists, isMember bool
-		err := connection.QueryRow(ctx, `
-			select current_user::regrole::text, role.oid is not null, coalesce(pg_has_role(role.oid, 'usage'), false)
-			from (select to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
-		switch {
-		case err != nil:
-			return ""
-		case !exists:
-			return fmt.Sprintf("there is no role %s: the owner of the schema agui makes it with pgagui migrate up", role)
-		case !isMember:
-			return fmt.Sprintf("grant %s to %s", role, user)
-		}
-		var changes int
-		if err := connection.QueryRow(ctx, `select count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
-			return fmt.Sprintf("%s has not all of its privileges: the owner of the schema agui repairs them with pgagui migrate up", role)
-		}
+	var user string
+	var exists, isMember bool
+	err := connection.QueryRow(ctx, `
+		select
+			current_user::pg_catalog.regrole::pg_catalog.text, role.oid is not null,
+			coalesce(pg_catalog.pg_has_role(role.oid, 'usage'), false)
+		from (select pg_catalog.to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
+	switch {
+	case err != nil:
+		return ""
+	case !exists:
+		return fmt.Sprintf("there is no role %s: the owner of the schema agui makes it with pgagui migrate up", role)
+	case !isMember:
+		return fmt.Sprintf("grant %s to %s", role, user)
+	}
+	var changes int
+	if err := connection.QueryRow(ctx, `select pg_catalog.count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
+		return fmt.Sprintf("%s has not all of its privileges: the owner of the schema agui repairs them with pgagui migrate up", role)
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ nothing while another is at work or on a standby, and ends with exit code 6 when
 has left runs in quarantine because it failed at them (--retry tries them at once).
 "pgagui compact" does it too, so there is seldom a need to call it.
 
-It takes the rights of the role agui_maintainer. The space is free for other rows after the next vacuum.`,
+It takes the rights of the role agui_worker. The space is free for other rows after the next vacuum.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if command.Flags().Changed("older-than") {

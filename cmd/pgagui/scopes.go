@@ -46,12 +46,14 @@ func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, bec
 	// The threads of a scope are a range of keys: those before it and behind it are of others.
 	err := pool.QueryRow(ctx, `
 		with scope as (
-			select (prefix || '-0000-000000000000')::uuid as low, (prefix || '-ffff-ffffffffffff')::uuid as high
-			from left(agui.thread_key($1, '')::text, 18) as prefix
+			select pg_catalog.concat(prefix, '-0000-000000000000')::pg_catalog.uuid as low, pg_catalog.concat(prefix, '-ffff-ffffffffffff')::pg_catalog.uuid as high
+			from pg_catalog.left(agui.thread_key($1, '')::pg_catalog.text, 18) as prefix
+		), other as (
+			(select from agui.thread where thread_key operator(pg_catalog.<) (select low from scope) limit $2)
+			union all
+			(select from agui.thread where thread_key operator(pg_catalog.>) (select high from scope) limit $2)
 		)
-		select
-			(select count(*) from (select from agui.thread where thread_key < (select low from scope) limit $2) as below)
-			+ (select count(*) from (select from agui.thread where thread_key > (select high from scope) limit $2) as above)`,
+		select pg_catalog.count(*) from other`,
 		p.scope, most+1).Scan(&threads)
 	if err != nil || threads == 0 {
 		return err

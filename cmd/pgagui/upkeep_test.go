@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -33,8 +35,9 @@ func importThreads(t *testing.T, commands commandLine, threads int) {
 // gate lets compaction wait in the middle of each thread, from the call on until the test calls open.
 func gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func()) {
 	t.Helper()
+	// It waits until the gate is opened: jobs have a lock_timeout.
 	if _, err := pool.Exec(t.Context(), `
-		create function public.wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(1); return new; end';
+		create function public.wait() returns trigger language plpgsql set lock_timeout = 0 as 'begin perform pg_advisory_xact_lock(1); return new; end';
 		create trigger wait before insert on agui.snapshot for each row execute function public.wait()`); err != nil {
 		t.Fatal(err)
 	}
@@ -370,4 +373,43 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	if done := parse[compactResult](commands, "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
 		t.Errorf("with --retry: %+v", done)
 	}
+}
+
+// A role that may do no job holds the lock of one: nothing would ever be done, so that is no time to say that all is well.
+func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pool := testdb.Connect(t, commands.databaseURL)
+	role := "agui_test_" + strings.ToLower(rand.Text())
+	if _, err := pool.Exec(t.Context(), `create role `+role+` login password 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	config := pool.Config().ConnConfig.Copy()
+	config.User, config.Password = role, "x"
+	stranger, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	if err := pool.QueryRow(t.Context(), `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if _, err := stranger.Exec(t.Context(), `select pg_advisory_lock($1)`, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"compact", "reap", "repack"} {
+		if text := commands.mustFail(exitRefused, command); !strings.Contains(text, role) {
+			t.Errorf("pgagui %s: %s", command, text)
+		}
+	}
+	stranger.Close(context.WithoutCancel(t.Context()))
+	for {
+		if _, err := pool.Exec(t.Context(), `drop role `+role); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	commands.must("compact")
 }

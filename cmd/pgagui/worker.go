@@ -48,7 +48,8 @@ On SIGTERM or Ctrl-C the worker starts nothing more, waits up to --grace for the
 
 All jobs work on all scopes, but for --erase, which needs --scope or --all-scopes.
 
-What it does it logs on stderr, with --json as JSON. To repack and to erase take the rights of the role agui_maintainer.`,
+What it does it logs on stderr, with --json as JSON. It takes the rights of the role agui_worker, and with --erase
+those of agui_maintainer.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, how) },
 	}

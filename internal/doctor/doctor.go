@@ -60,12 +60,18 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 		return nil, err
 	}
 	defer connection.Close(ctx)
+	// The checks look up names; the path that they do it on ends with the transaction, as PgBouncer needs it.
+	tx, err := connection.BeginTx(ctx, pgx.TxOptions{BeginQuery: "begin read only; set local search_path = pg_catalog, pg_temp"})
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback(ctx)
 	files, err := fs.Glob(checks, "checks/*.sql")
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		found, err := examine(ctx, connection, file)
+		found, err := examine(ctx, tx, file)
 		if err != nil {
 			return nil, fmt.Errorf("check %s: %w", path.Base(file), err)
 		}
@@ -94,14 +100,14 @@ func examineSchema(state schema.State) Finding {
 }
 
 // examine runs one check. The first line of its file says what it examines.
-func examine(ctx context.Context, connection *pgx.Conn, file string) ([]Finding, error) {
+func examine(ctx context.Context, tx pgx.Tx, file string) ([]Finding, error) {
 	text, err := checks.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "-- "), "\n")
 	name := strings.ReplaceAll(strings.TrimSuffix(path.Base(file), ".sql"), "_", " ")
-	rows, err := connection.Query(ctx, string(text))
+	rows, err := tx.Query(ctx, string(text))
 	if err != nil {
 		return nil, err
 	}

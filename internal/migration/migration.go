@@ -1,7 +1,8 @@
 // Package migration reads a folder of migrations in the form of golang-migrate: 000001_name.up.sql and 000001_name.down.sql.
 //
-// Each migration has a record of the install in it, between [RecordBegin] and [RecordEnd]: statements, written by internal/sqlgen, that leave the version
-// and the fingerprint of the installed text in the database, whichever tool runs the file.
+// Internal/sqlgen adds to each migration: a record of the install, between [RecordBegin] and [RecordEnd], which leaves the version and the fingerprint of
+// the installed text in the database, whichever tool runs the file; [Prologue] and [Epilogue], between which no name is looked up along the path of the
+// session.
 package migration
 
 import (
@@ -62,8 +63,27 @@ const (
 	RecordEnd   = "-- End of the record."
 )
 
-// WithoutRecord cuts the record out of the text of a migration.
-func WithoutRecord(text []byte) []byte {
+// What stands around a migration. Settings of the session and not of the transaction, because some tools send statement by statement.
+const (
+	Prologue = `-- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+do $$
+begin
+    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+end
+$$;
+`
+	Epilogue = `do $$
+begin
+    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
+end
+$$;
+`
+)
+
+// Body is the text of a migration without what internal/sqlgen adds.
+func Body(text []byte) []byte {
+	text = bytes.TrimPrefix(bytes.TrimSuffix(text, []byte(Epilogue)), []byte(Prologue))
 	before, rest, found := bytes.Cut(text, []byte(RecordBegin))
 	if !found {
 		return text
@@ -72,7 +92,7 @@ func WithoutRecord(text []byte) []byte {
 	return bytes.Join([][]byte{bytes.TrimRight(before, "\n"), bytes.TrimLeft(after, "\n")}, []byte("\n\n"))
 }
 
-// Fingerprint is the hash of what migrations up to some version install: of the text of their up files, without the records.
+// Fingerprint is the hash of what migrations up to some version install: of the text of their up files, without what internal/sqlgen adds.
 type Fingerprint struct{ hash hash.Hash }
 
 // Add adds the next migration.
@@ -80,7 +100,7 @@ func (f *Fingerprint) Add(version uint, up []byte) {
 	if f.hash == nil {
 		f.hash = sha256.New()
 	}
-	text := bytes.ReplaceAll(WithoutRecord(up), []byte("\r\n"), []byte("\n"))
+	text := Body(bytes.ReplaceAll(up, []byte("\r\n"), []byte("\n")))
 	fmt.Fprintf(f.hash, "%d\n%s\n", version, bytes.TrimSpace(text))
 }
 

@@ -1,7 +1,7 @@
 // Sqlgen writes the migrations of the schemas agui and agui_internal from their sources, one SQL object a file in sql/api,
-// sql/internal and sql/privileges:
+// sql/internal and sql/privileges, and from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema:
 //
-//	go run ./internal/sqlgen           write the next migration, sql/schema/NNNNNN_functions, and the records in all that are not released
+//	go run ./internal/sqlgen           write the next migration, sql/schema/NNNNNN_functions, the records in all that are not released, and db/queries
 //	go run ./internal/sqlgen -check    fail when they are not what it would write
 //	go run ./internal/sqlgen -release  freeze the migrations as they are: sql/schema/released.sum has their hashes from now on
 package main
@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pgagui/pgagui/internal/qualify"
 	"github.com/pgagui/pgagui/internal/sqlgen/generator"
 )
 
@@ -36,13 +37,48 @@ func main() {
 	}
 }
 
+// generate makes the files by their paths; those with nil are not to be there.
+func generate(folder string) (map[string][]byte, error) {
+	migrations, err := generator.Generate(os.DirFS(folder))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for name, content := range migrations {
+		files[filepath.Join(folder, "schema", name)] = content
+	}
+	target := filepath.Join(folder, "..", "db", "queries")
+	written, err := filepath.Glob(filepath.Join(target, "*.sql"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range written {
+		files[path] = nil
+	}
+	sources, err := filepath.Glob(filepath.Join(folder, "queries", "*.sql"))
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return nil, err
+		}
+		qualified, err := qualify.SQL(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+		files[filepath.Join(target, filepath.Base(source))] = []byte(qualified)
+	}
+	return files, nil
+}
+
 func write(folder string) error {
-	files, err := generator.Generate(os.DirFS(folder))
+	files, err := generate(folder)
 	if err != nil {
 		return err
 	}
-	for name, content := range files {
-		path := filepath.Join(folder, "schema", name)
+	for path, content := range files {
 		if content != nil {
 			err = os.WriteFile(path, content, 0o644)
 		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
@@ -56,12 +92,11 @@ func write(folder string) error {
 }
 
 func compare(folder string) error {
-	files, err := generator.Generate(os.DirFS(folder))
+	files, err := generate(folder)
 	if err != nil {
 		return err
 	}
-	for name, content := range files {
-		path := filepath.Join(folder, "schema", name)
+	for path, content := range files {
 		current, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -18,9 +18,9 @@ from agui_internal.choose_to_compact(
 ) as next
 where (next).run_no is not null;
 
--- name: LockThread :one
--- No row: another transaction holds it, or it is gone.
-select true::boolean as is_locked from agui.thread where thread.thread_key = @thread_key::uuid for no key update skip locked;
+-- name: HoldThread :one
+-- False: another transaction holds it, or it is gone.
+select agui_internal.hold_thread(@thread_key::uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
 select agui_internal.note_success(@job::text, @thread_key::uuid, @run_no::int);
@@ -63,9 +63,7 @@ select coalesce(agui_internal.previous_tip(@thread_key::uuid), 0)::int as run_no
 
 -- name: DropSnapshots :exec
 -- Drops the snapshots that runs were given while they were in progress.
-select agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
-from agui.snapshot
-where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = any (@run_nos::int[]);
+select agui_internal.drop_snapshots(@thread_key::uuid, @run_nos::int[]);
 
 -- name: LastMessageNo :one
 select coalesce(max(message.message_no), 0)::int from agui.message where message.thread_key = @thread_key::uuid;
@@ -77,12 +75,17 @@ select coalesce(agui_internal.fold_base(@thread_key::uuid, @run_no::int), 0)::in
 select agui_internal.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
 
 -- name: SnapshotAt :one
-select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
+-- Without a state that takes more than most_bytes.
+select
+    snapshot.through_seq,
+    (case when agui_internal.most_bytes(snapshot.state) <= @most_bytes::bigint then snapshot.state end)::json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
 
 -- name: SnapshotMessages :many
-select message.message_no, message.body
+-- Without bodies that take more than most_bytes.
+select message.message_no, (case when agui_internal.most_bytes(message.body) <= @most_bytes::bigint then message.body end)::json as body
 from agui.snapshot
 cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message
@@ -114,70 +117,49 @@ select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_sta
 from agui_internal.input_places(@thread_key::uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
 
 -- name: BatchesBetween :many
--- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
--- one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
+-- A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
+-- one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
+-- than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        @thread_key::uuid, @from_seq::bigint, @through_seq::bigint, @run_nos::int[], @page::int, @page_bytes::bigint, @input_seqs::bigint[]
+    ) as span
+)
 select
-    batch.first_seq, batch.n, batch.run_no, batch.events,
+    batch.first_seq, batch.n, batch.run_no,
+    (case when (select page.bytes from page) <= @most_bytes::bigint then batch.events end)::json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
         select beside.input
         from unnest(@input_seqs::bigint[]) as place (seq)
         join agui.run_input as beside
             on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
-        where place.seq >= batch.first_seq and place.seq < batch.first_seq + batch.n
-    )::json as input
+        where place.seq >= batch.first_seq and place.seq < (batch.first_seq + batch.n)
+            and (select page.bytes from page) <= @most_bytes::bigint
+    )::json as input,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
 from agui.batch
 where batch.thread_key = @thread_key::uuid
-    and batch.first_seq between @from_seq::bigint and @through_seq::bigint
+    and batch.first_seq >= @from_seq::bigint and batch.first_seq <= (select page.last_seq from page)
     and batch.run_no = any (@run_nos::int[])
-order by batch.first_seq
-limit @page::int;
+order by batch.first_seq;
 
--- name: InsertMessages :exec
--- An id or a role that is empty here is read from the message: it says how, where they hold what text cannot. What patches made is written as
--- the reducer in SQL writes it.
-insert into agui.message (thread_key, message_no, message_id, role, body)
-select
-    @thread_key::uuid,
-    added.message_no,
-    coalesce(nullif(added.message_id, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'id')::text)),
-    coalesce(nullif(added.role, ''), agui_internal.json_string_text((agui_internal.json_guard(added.body)::json -> 'role')::text)),
-    case when added.patched then agui_internal.fold_patched_body(added.body) else added.body end::json
-from (
-    select
-        unnest(@message_nos::int[]) as message_no,
-        unnest(@message_ids::text[]) as message_id,
-        unnest(@roles::text[]) as role,
-        unnest(@bodies::text[]) as body,
-        unnest(@patched::boolean[]) as patched
-) as added;
+-- name: AddMessages :exec
+select agui_internal.add_messages(
+    @thread_key::uuid, @message_nos::int[], @message_ids::text[], @roles::text[], @bodies::text[], @print::boolean[]
+);
 
--- name: InsertSnapshot :exec
-insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
-select
-    @thread_key::uuid, @run_no::int, @through_seq::bigint,
-    coalesce((
-        select array_agg(int4range(part.low, part.high) order by part.position)
-        from (
-            select
-                unnest(@lows::int[]) as low,
-                unnest(@highs::int[]) as high,
-                generate_series(1, cardinality(@lows::int[])) as position
-        ) as part
-    ), '{}'),
-    case when @state_patched::boolean then agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(@state::text)) else @state::text end::json,
-    @interrupts::json, sqlc.narg(lanes)::json;
+-- name: AddSnapshot :exec
+select agui_internal.add_snapshot(
+    @thread_key::uuid, @run_no::int, @through_seq::bigint, @lows::int[], @highs::int[], @state::text, @print_state::boolean,
+    @interrupts::json, sqlc.narg(lanes)::json
+);
 
 -- name: MarkCompacted :exec
 -- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
-update agui.run
-set n = compacted.n, log_bytes = compacted.log_bytes
-from (
-    select
-        unnest(@run_nos::int[]) as run_no, unnest(@last_seqs::bigint[]) as last_seq,
-        unnest(@ns::bigint[]) as n, unnest(@log_bytes::bigint[]) as log_bytes
-) as compacted
-where run.thread_key = @thread_key::uuid and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+select agui_internal.mark_compacted(@thread_key::uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[]);
 
 -- name: DropNeedlessSnapshot :one
 select agui_internal.drop_needless_snapshot(@thread_key::uuid, @run_no::int)::boolean as dropped;

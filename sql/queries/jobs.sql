@@ -23,3 +23,7 @@ select
     (limits).fold_lanes::int as fold_lanes,
     (limits).fold_fuel::bigint as fold_fuel
 from agui_internal.limits_of_folds() as limits;
+
+-- name: JobLockProblem :one
+-- Empty: who holds the lock of the job may be at work.
+select coalesce(agui_internal.job_lock_problem(@job::text), '')::text as problem;

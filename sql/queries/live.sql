@@ -10,7 +10,7 @@ from agui.append_many(
     @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when cardinality(@inputs::text[]) > 0 then array(
-        select nullif(input, '')::json
+        select case when input <> '' then input end::json
         from unnest(@inputs::text[]) with ordinality as item (input, call_no)
         order by call_no
     ) end,
@@ -53,11 +53,11 @@ select
 from agui.poll(
     @thread_ids::text[], @after_seqs::bigint[],
     array(
-        select nullif(after_time, '0001-01-01 00:00:00+00')  -- Go's zero time: it is not known
+        select case when after_time <> '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
         from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::text[]
+    @max_rows::int, @page_bytes::int, @scopes::text[]
 ) as news;
 
 -- name: RunStatus :one
@@ -85,7 +85,11 @@ select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
 from agui_internal.stale_runs() as run;
 
 -- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false);
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
+
+-- name: LimitLockWait :exec
+-- As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+select set_config('lock_timeout', '200ms', true);
 
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.

@@ -10,6 +10,3 @@ from agui_internal.repack_run(@thread_key::uuid, @run_no::int, @after_seq::bigin
 
 -- name: ReweighSnapshots :one
 select agui_internal.prune_snapshots(@thread_key::uuid)::int as dropped;
-
--- name: MayRepack :one
-select has_table_privilege('agui.batch', 'delete')::boolean as allowed;

@@ -37,7 +37,7 @@ select agui.load_session(@thread_id::text, sqlc.narg(run_id)::text, @scope::text
 select agui.load_sessions(
     @thread_ids::text[],
     array(
-        select nullif(item.run_id, '')
+        select case when item.run_id <> '' then item.run_id end
         from unnest(@run_ids::text[]) with ordinality as item (run_id, place)
         order by item.place
     ),

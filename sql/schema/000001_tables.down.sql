@@ -1,8 +1,16 @@
+-- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+do $$
+begin
+    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+end
+$$;
+
 -- Record of the install, written by internal/sqlgen. Do not edit.
 drop function agui_internal.installed();
 -- End of the record.
 
-drop table agui_internal.job_note, agui_internal.installed_object, agui_internal.uptime, agui_internal.setting, agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
+drop table agui_internal.job_note, agui_internal.installed_object, agui_internal.uptime, agui_internal.setting, agui_internal.erasure_salt, agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
 
 -- A schema goes with the last thing in it: migration tools may keep their version table there.
 do $$
@@ -20,5 +28,11 @@ begin
 exception
     when dependent_objects_still_exist or insufficient_privilege then
         null;
+end
+$$;
+
+do $$
+begin
+    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
 end
 $$;

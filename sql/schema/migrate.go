@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pgagui/pgagui/internal/address"
 )
 
 var (
@@ -35,6 +37,9 @@ const (
 	lockTimeout  = 500 * time.Millisecond
 	patience     = time.Minute
 	longestPause = 4 * time.Second
+
+	// pinPath keeps what others have planted in a schema of the role's search_path from being found.
+	pinPath = "set search_path = pg_catalog, pg_temp"
 )
 
 // Option changes what Up, Down and Status do.
@@ -185,6 +190,9 @@ func withLock(ctx context.Context, databaseURL string, settings *settings, work 
 		return err
 	}
 	defer connection.Close(context.WithoutCancel(ctx)) // releases the lock
+	if _, err := connection.Exec(ctx, pinPath); err != nil {
+		return err
+	}
 	if err := lock(ctx, connection); err != nil {
 		return err
 	}
@@ -200,7 +208,7 @@ func connect(ctx context.Context, databaseURL string, settings *settings) (*pgx.
 }
 
 func parse(databaseURL string, settings *settings) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := address.Parse(databaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -270,9 +278,9 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 	if err != nil {
 		return nil, err
 	}
-	setLockTimeout := fmt.Sprintf("set lock_timeout = %d", lockTimeout.Milliseconds())
+	settle := fmt.Sprintf("%s; set lock_timeout = %d", pinPath, lockTimeout.Milliseconds())
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, connection *pgx.Conn) error {
-		_, err := connection.Exec(ctx, setLockTimeout)
+		_, err := connection.Exec(ctx, settle)
 		return err
 	}))
 	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{

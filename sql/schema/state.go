@@ -106,8 +106,11 @@ func (c *chain) readInstalled(ctx context.Context, database Database) (State, er
 	// A build from before there was a record. The log is what all have.
 	err = database.QueryRow(ctx, `
 		select exists (
-			select from pg_class as class join pg_namespace as namespace on namespace.oid = class.relnamespace
-			where namespace.nspname = 'agui' and class.relname = 'batch')`).Scan(&state.isThere)
+			select
+			from pg_catalog.pg_class as class
+			join pg_catalog.pg_namespace as namespace
+				on namespace.oid operator(pg_catalog.=) class.relnamespace
+			where namespace.nspname operator(pg_catalog.=) 'agui' and class.relname operator(pg_catalog.=) 'batch')`).Scan(&state.isThere)
 	return state, err
 }
 
@@ -119,8 +122,11 @@ func (c *chain) readState(ctx context.Context, connection *pgx.Conn) (State, err
 	}
 	err = connection.QueryRow(ctx, `
 		select not exists (
-			select from pg_class as class join pg_namespace as namespace on namespace.oid = class.relnamespace
-			where namespace.nspname = 'agui' and class.relname = 'schema_migrations')`).Scan(&state.OtherTool)
+			select
+			from pg_catalog.pg_class as class
+			join pg_catalog.pg_namespace as namespace
+				on namespace.oid operator(pg_catalog.=) class.relnamespace
+			where namespace.nspname operator(pg_catalog.=) 'agui' and class.relname operator(pg_catalog.=) 'schema_migrations')`).Scan(&state.OtherTool)
 	return state, err
 }
 
@@ -132,8 +138,7 @@ func (c *chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error
 	}
 	var recordsCatalog bool // version 1 does not
 	err = connection.QueryRow(ctx, `
-		select exists (select from unnest((agui_internal.installed()).objects) as owned (object)
-			where owned.object = 'routine agui_internal.changed_objects')`).Scan(&recordsCatalog)
+		select 'routine agui_internal.changed_objects' operator(pg_catalog.=) any ((agui_internal.installed()).objects)`).Scan(&recordsCatalog)
 	if err != nil || !recordsCatalog {
 		return state, err
 	}
@@ -155,7 +160,9 @@ func changedObjects(ctx context.Context, connection *pgx.Conn) (changes []Change
 	}
 	err = connection.QueryRow(ctx, `
 		select not exists (
-			select from agui_internal.installed_object where server_major = current_setting('server_version_num')::int / 10000)`).
+			select
+			from agui_internal.installed_object
+			where server_major operator(pg_catalog.=) (pg_catalog.current_setting('server_version_num')::int operator(pg_catalog./) 10000))`).
 		Scan(&isUnrecorded)
 	return changes, isUnrecorded, err
 }

@@ -96,7 +96,7 @@ func TestABuildWithoutARecordCanBeRemoved(t *testing.T) {
 		t.Errorf("Down: got %v, want what would be removed", err)
 	}
 	exec(t, pool, `create view public.mine as select * from agui.event`)
-	if err := schema.Down(t.Context(), address, schema.Force()); err == nil || !strings.Contains(err.Error(), "view mine depends on") {
+	if err := schema.Down(t.Context(), address, schema.Force()); err == nil || !strings.Contains(err.Error(), "view public.mine depends on") {
 		t.Errorf("Down, although another view depends on it: %v", err)
 	}
 	exec(t, pool, `drop view public.mine`)
@@ -114,7 +114,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	exec(t, pool, `create table agui.mine (); create function agui_internal.mine() returns int return 1; create view public.mine as select * from agui.stats`)
 
-	if err := schema.Down(t.Context(), address); err == nil || !strings.Contains(err.Error(), "view mine depends on view agui.stats") {
+	if err := schema.Down(t.Context(), address); err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.stats") {
 		t.Fatalf("got %v, want the view that depends on agui.stats", err)
 	}
 	if err := schema.Check(t.Context(), pool); err != nil {
@@ -266,7 +266,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 		pool := testdb.Connect(t, address)
 		exec(t, pool, `create view public.mine as select * from agui.stats`)
 		err := schema.Up(t.Context(), address, newer.migrations())
-		if err == nil || !strings.Contains(err.Error(), "view mine depends on view agui.stats") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.stats") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want the view that depends on agui.stats", err)
 		}
 		if err := schema.Check(t.Context(), pool); err != nil {
@@ -500,6 +500,8 @@ func TestLogicalReplication(t *testing.T) {
 		return testdb.Connect(t, address)
 	}
 	publisher, subscriber := connect("publisher"), connect("subscriber")
+	// By it a subscriber knows erased threads (docs/erasure.md).
+	exec(t, subscriber, `update agui_internal.erasure_salt set salt = '`+ask[string](t, publisher, `select salt::text from agui_internal.erasure_salt`)+`'`)
 	exec(t, publisher, `select agui.append('before', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	exec(t, publisher, `select agui.append('erased', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 
@@ -522,7 +524,7 @@ func TestLogicalReplication(t *testing.T) {
 	all := `select concat(
 		agui.restore('before'), agui.restore('after'),
 		(select json_agg(event order by thread_id, seq) from agui.event),
-		(select json_agg(erasure.thread_id) from agui.erasure),
+		(select json_agg(erasure) from agui.erasure), agui_internal.erased_at(agui.thread_key('', 'erased')),
 		(select count(*) from agui.snapshot), (select count(*) from agui.thread_activity))`
 	deadline := time.Now().Add(time.Minute)
 	want, got := ask[string](t, publisher, all), ""
@@ -571,7 +573,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	}
 	for range 2 { // while it installs, and when there is nothing to do
 		notice := up(app.String())
-		for _, want := range []string{"create role agui_reader nologin", "grant agui_reader to agui_writer", "grant agui_writer to agui_maintainer", "call agui.grant_access()"} {
+		for _, want := range []string{"create role agui_reader nologin", "grant agui_reader to agui_writer", "grant agui_reader to agui_maintainer", "call agui.grant_access()"} {
 			if !strings.Contains(notice, want) {
 				t.Errorf("the notice does not say %q: %s", want, notice)
 			}
@@ -580,7 +582,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
 
 	// Somebody makes the roles, but not what they are members of.
-	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_maintainer in role agui_writer`)
+	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader`)
 	if notice := up(app.String()); !strings.Contains(notice, "grant agui_reader to agui_writer") || strings.Contains(notice, "create role") ||
 		strings.Contains(notice, "agui_maintainer;") {
 		t.Errorf("notice: %s", notice)
@@ -591,7 +593,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	if notice := up(server.URL("app")); notice != "" {
 		t.Errorf("as superuser: %s", notice)
 	}
-	if !ask[bool](t, superuser, `select pg_has_role('agui_maintainer', 'agui_reader', 'usage')`) {
+	if !ask[bool](t, superuser, `select pg_has_role('agui_writer', 'agui_reader', 'usage')`) {
 		t.Error("the memberships are not repaired")
 	}
 	if notice := up(app.String()); notice != "" {
@@ -617,7 +619,7 @@ func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 		}
 	}
 	if !ask[bool](t, testdb.Connect(t, app.String()), `
-		select pg_has_role('agui_maintainer', 'agui_writer', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage')
+		select pg_has_role('agui_maintainer', 'agui_reader', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage') and pg_has_role('agui_worker', 'agui_reader', 'usage')
 			and has_table_privilege('agui_reader', 'agui.run', 'select')`) {
 		t.Error("roles, memberships or privileges are missing")
 	}

@@ -22,8 +22,10 @@ import (
 	_ "github.com/golang-migrate/migrate/v4/database/postgres"
 	_ "github.com/golang-migrate/migrate/v4/source/file"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
+	"github.com/pgagui/pgagui/internal/hostile"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -366,6 +368,64 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			}
 			if state, err := schema.Status(t.Context(), address); err != nil || !errors.Is(state.Problem(), schema.ErrNotInstalled) {
 				t.Errorf("status afterwards: %+v, %v", state, err)
+			}
+		})
+	}
+}
+
+// Who installs is a superuser or an owner, and others may create in a schema of the search_path.
+func TestMigrationsLookUpNothingOnThePathOfTheSession(t *testing.T) {
+	t.Parallel()
+	want := objects(t, testdb.Pool(t))
+	for name, install := range map[string]struct {
+		up, down func(t *testing.T, address string) error
+	}{
+		"by another tool": {
+			up: func(t *testing.T, address string) error {
+				connection := testdb.Connect(t, address)
+				if _, err := connection.Exec(t.Context(), schema.UpSQL(0), pgx.QueryExecModeSimpleProtocol); err != nil {
+					return err
+				}
+				if path := ask[string](t, connection, `show search_path`); path != hostile.Path {
+					t.Errorf("search_path is %s afterwards", path)
+				}
+				return nil
+			},
+			down: func(t *testing.T, address string) error {
+				_, err := testdb.Connect(t, address).Exec(t.Context(), schema.DownSQL(0), pgx.QueryExecModeSimpleProtocol)
+				return err
+			},
+		},
+		"pgagui migrate": {
+			up: func(t *testing.T, address string) error {
+				if err := schema.Up(t.Context(), address); err != nil {
+					return err
+				}
+				if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil {
+					return errors.Join(err, state.Problem())
+				}
+				return schema.Up(t.Context(), address)
+			},
+			down: func(t *testing.T, address string) error { return schema.Down(t.Context(), address) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.Empty(t)
+			pool := testdb.Connect(t, address)
+			hostile.Plant(t, address)
+			onPath := hostile.Address(address)
+			if err := install.up(t, onPath); err != nil {
+				t.Fatal(err)
+			}
+			if got := objects(t, pool); got != want {
+				t.Errorf("got\n%s\n\nwant\n%s", got, want)
+			}
+			if err := install.down(t, onPath); err != nil {
+				t.Fatal(err)
+			}
+			if calls := hostile.Calls(t, pool); calls > 0 {
+				t.Errorf("%d calls of doubles", calls)
 			}
 		})
 	}

@@ -74,10 +74,10 @@ func Generate(sql fs.FS) (Files, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s has no way back: %w", m.Up(), err)
 			}
-			files[m.Up()] = join(string(migration.WithoutRecord(up)), after.installed())
-			files[m.Down()] = join(string(migration.WithoutRecord(down)), before.restored())
+			files[m.Up()] = join(string(migration.Body(up)), after.installed())
+			files[m.Down()] = join(string(migration.Body(down)), before.restored())
 			if before.version == 0 { // the schema goes in the end
-				files[m.Down()] = join(before.restored(), string(migration.WithoutRecord(down)))
+				files[m.Down()] = join(before.restored(), string(migration.Body(down)))
 			}
 		}
 		before = after
@@ -181,7 +181,7 @@ func privilegesText(s *state) string {
 	return text.String()
 }
 
-// join puts texts one after the other, with an empty line between them.
+// join makes a migration of texts, with an empty line between them.
 func join(texts ...string) []byte {
 	var parts []string
 	for _, text := range texts {
@@ -189,5 +189,5 @@ func join(texts ...string) []byte {
 			parts = append(parts, text)
 		}
 	}
-	return []byte(strings.Join(parts, "\n\n") + "\n")
+	return []byte(migration.Prologue + "\n" + strings.Join(parts, "\n\n") + "\n\n" + migration.Epilogue)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pgagui/pgagui/internal/migration"
 )
 
 // sources makes a folder sql from path, content, path, content, …, beside a migration for tables.
@@ -29,7 +31,7 @@ func set(sql fstest.MapFS, pathsAndContents ...string) {
 	}
 }
 
-// generate writes the migrations into the folder and gives the texts of one without its record, and without the lines that are always
+// generate writes the migrations into the folder and gives the texts of one without what is added to each, and without the lines that are always
 // the same.
 func generate(t *testing.T, sql fstest.MapFS, name string) (up, down string) {
 	t.Helper()
@@ -48,12 +50,9 @@ func generate(t *testing.T, sql fstest.MapFS, name string) (up, down string) {
 		if written == nil {
 			return ""
 		}
-		content := string(written.Data)
-		before, rest, _ := strings.Cut(content, "-- Record of the install")
-		_, after, _ := strings.Cut(rest, "-- End of the record.\n")
-		content = strings.TrimPrefix(before+after, strings.TrimSpace(header))
-		content = strings.ReplaceAll(content, "set check_function_bodies = off;\n\n", "")
-		content = strings.ReplaceAll(content, "reset check_function_bodies;\n\n", "")
+		content := strings.TrimPrefix(strings.TrimSpace(string(migration.Body(written.Data))), strings.TrimSpace(header))
+		content = strings.ReplaceAll(content, "set check_function_bodies = off;", "")
+		content = strings.ReplaceAll(content, "reset check_function_bodies;", "")
 		return strings.Join(strings.FieldsFunc(content, func(r rune) bool { return r == '\n' }), "\n")
 	}
 	return text(name + ".up.sql"), text(name + ".down.sql")

@@ -57,6 +57,7 @@ create or replace function %s(out version int, out fingerprint text, out objects
 language sql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as 'select %d, ''%s'', ''{
 %s
 }''::text[]';

@@ -107,7 +107,7 @@ func beginning(statement statement) string {
 // else the migration does is its own.
 func (s *state) apply(up []byte) error {
 	privileges := map[string]string{}
-	for _, section := range sections(string(migration.WithoutRecord(up))) {
+	for _, section := range sections(string(migration.Body(up))) {
 		if strings.HasPrefix(section.path, privilegesFolder+"/") {
 			privileges[section.path] = section.text
 			continue

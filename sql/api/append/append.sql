@@ -12,6 +12,7 @@ create or replace function agui.append(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -25,8 +26,9 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events
+        -- All columns, in the order of the table: the plan then needs no node that puts them in order.
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;

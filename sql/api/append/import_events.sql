@@ -12,6 +12,7 @@ create or replace function agui.import_events(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin

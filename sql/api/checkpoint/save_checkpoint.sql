@@ -9,6 +9,7 @@ create or replace function agui.save_checkpoint(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -6,27 +6,33 @@ create or replace procedure agui.erase_older(
     scope       text default ''
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
+    stop_at pg_catalog.timestamptz;
     next    agui_internal.inactive_thread;
     threads int := 0;
     erasure agui.erasure;
     pass    int := 1;
-    busy    uuid[] := '{}';  -- what others hold, for the second pass
-    failed  uuid[] := '{}';
-    failure text;
-    code    text;
+    busy    pg_catalog.uuid[] := '{}';  -- what others hold, for the second pass
+    failed  pg_catalog.uuid[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
-            raise notice 'agui.erase_older does nothing: another one is at work';
-            return;
+            blocked := agui_internal.job_lock_problem('erase');
+            if blocked is null then
+                raise notice 'agui.erase_older does nothing more: another one is at work';
+            end if;
+            exit;
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
@@ -43,7 +49,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception
@@ -58,15 +64,24 @@ begin
                 end if;
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.erase_older cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
             message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
     end if;
+    commit;
 end
 $$;
 

@@ -2,6 +2,7 @@ create or replace function agui.lift_erasure(thread_id text, scope text default 
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -9,7 +10,7 @@ declare
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = key and erasure.allowed_at is null;
+    where erasure.erased_key = agui_internal.erasure_key(key) and erasure.allowed_at is null;
     return found;
 end
 $$;

@@ -8,6 +8,7 @@ create or replace function agui.abandon(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

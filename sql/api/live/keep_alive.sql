@@ -7,6 +7,7 @@ create or replace function agui.keep_alive(
 returns setof agui.keep_alive_row
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

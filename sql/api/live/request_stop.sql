@@ -7,6 +7,7 @@ create or replace function agui.request_stop(
 returns int
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -9,6 +9,7 @@ create or replace function agui.remove_session_state(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -2,6 +2,7 @@ create or replace function agui.save_session(session json, scope text default ''
 returns json
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin

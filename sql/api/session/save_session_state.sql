@@ -10,6 +10,7 @@ create or replace function agui.save_session_state(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

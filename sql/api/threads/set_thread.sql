@@ -10,6 +10,7 @@ create or replace function agui.set_thread(
 returns agui.thread_row
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -4,42 +4,49 @@ create or replace procedure agui.compact(
     older_than interval default '0'
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    -- Without older_than a run is due even if the clock was set back since it ended.
-    due_by  timestamptz := case when older_than > '0' then pg_catalog.clock_timestamp() - older_than else 'infinity' end;
-    from_at timestamptz := '-infinity';
-    next    record;  -- the run to do, of which a note is committed
-    near    uuid;    -- the thread that was done last, whose row is held
+    stop_at pg_catalog.timestamptz;
+    due_by  pg_catalog.timestamptz := 'infinity';
+    from_at pg_catalog.timestamptz := '-infinity';
+    next    pg_catalog.record;  -- the run to do, of which a note is committed
+    near    pg_catalog.uuid;    -- the thread that was done last, whose row is held
     carried agui_internal.carried_fold;
     runs    int := 0;
-    busy    uuid[] := '{}';
+    busy    pg_catalog.uuid[] := '{}';
     has_come_back boolean := false;
-    failed  uuid[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.uuid[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
+    if older_than > '0' then  -- without it a run is due even if the clock was set back since it ended
+        due_by := pg_catalog.clock_timestamp() - older_than;
+    end if;
     select null::uuid as thread_key, null::int as run_no, null::timestamptz as place into next;
     loop
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.compact does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact');
+            if blocked is null then
+                raise notice 'agui.compact does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
 
         near := null;
         if next.run_no is not null then
-            perform from agui.thread as thread where thread.thread_key = next.thread_key for no key update skip locked;
-            if not found then
+            if not agui_internal.hold_thread(next.thread_key) then
                 perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
                 busy := busy || next.thread_key;
             elsif not exists (
@@ -79,6 +86,7 @@ begin
         exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
         select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
         commit;
+        set local search_path = pg_catalog, pg_temp;
         if next.run_no is not null then
             from_at := next.place;
         elsif from_at > '-infinity' then
@@ -90,17 +98,23 @@ begin
         end if;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
-    -- Most of the log is stored as small batches until it is repacked. A role that only compacts may not rewrite the log.
-    if pg_catalog.has_table_privilege('agui.batch', 'delete') then
-        call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
-    end if;
+    -- Most of the log is stored as small batches until it is repacked.
+    call agui.repack(max_runs, stop_at - pg_catalog.clock_timestamp());
+    set local search_path = pg_catalog, pg_temp;
 
     select pg_catalog.count(*) into waiting
     from agui.quarantine as quarantine
     where quarantine.job = 'compact';
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
+    end if;
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
     end if;
     if failure is not null then
         raise exception using
@@ -109,13 +123,13 @@ begin
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The other runs are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
     end if;
+    commit;
 end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
-    'snapshots that the rules ask for; then, where the role has the rights of agui_maintainer, calls '
-    'agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
+    'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
     'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '

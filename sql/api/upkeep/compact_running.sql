@@ -1,19 +1,23 @@
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at   timestamptz := pg_catalog.clock_timestamp() + max_time;
-    candidate record;
+    stop_at   pg_catalog.timestamptz;
+    candidate pg_catalog.record;
     latest    agui.run;
-    failed    text[] := '{}';
-    failure   text;
-    code      text;
+    failed    pg_catalog.text[] := '{}';
+    failure   pg_catalog.text;
+    code      pg_catalog.text;
+    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -37,19 +41,20 @@ begin
         perform agui_internal.begin_step();
         perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
         commit;
+        set local search_path = pg_catalog, pg_temp;
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
-            raise notice 'agui.compact_running does nothing more: another one is at work';
+            set local search_path = pg_catalog, pg_temp;
+            blocked := agui_internal.job_lock_problem('compact_running');
+            if blocked is null then
+                raise notice 'agui.compact_running does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
-            perform
-            from agui.thread as thread
-            where thread.thread_key = candidate.thread_key
-            for no key update skip locked;
-            if found then
+            if agui_internal.hold_thread(candidate.thread_key) then
                 -- Looked at anew: it may have ended since, and is compaction's then.
                 select run.* into latest
                 from agui.run as run
@@ -71,8 +76,15 @@ begin
                 end if;
         end;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact_running cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -80,6 +92,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others have one. agui.quarantine says when these are tried next.';
     end if;
+    commit;
 end
 $$;
 

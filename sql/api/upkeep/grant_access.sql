@@ -9,7 +9,9 @@ declare
 begin
     for role in
         select *
-        from (values ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_maintainer', 'agui_writer')) as role (name, member_of)
+        from (values
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+        ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
         begin
@@ -53,7 +55,7 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer and agui_maintainer and their memberships where they are '
+    'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
     'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
     'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '

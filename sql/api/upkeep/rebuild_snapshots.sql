@@ -2,6 +2,7 @@ create or replace function agui.rebuild_snapshots(thread_id text, scope text def
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -4,32 +4,37 @@ create or replace procedure agui.repack(
     older_than interval default null
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Every name is qualified instead.
+-- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
 as $$
 declare
-    stop_at timestamptz := pg_catalog.clock_timestamp() + max_time;
-    next    record;  -- the run to do, of which a note is committed
-    near    uuid;    -- the thread that was done last
-    piece   record;
+    stop_at pg_catalog.timestamptz;
+    next    pg_catalog.record;  -- the run to do, of which a note is committed
+    near    pg_catalog.uuid;    -- the thread that was done last
+    piece   pg_catalog.record;
     after_seq bigint := 0;
     runs    int := 0;
-    busy    uuid[] := '{}';
+    busy    pg_catalog.uuid[] := '{}';
     has_come_back boolean := false;
-    failed  text[] := '{}';
-    failure text;
-    code    text;
+    failed  pg_catalog.text[] := '{}';
+    failure pg_catalog.text;
+    code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
         return;
     end if;
+    set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
-            commit;
-            raise notice 'agui.repack does nothing: another one is at work';
-            return;
+            blocked := agui_internal.job_lock_problem('repack');
+            if blocked is null then
+                raise notice 'agui.repack does nothing more: another one is at work';
+            end if;
+            exit;
         end if;
         perform agui_internal.begin_step();
         if next.run_no is not null then
@@ -81,9 +86,17 @@ begin
             perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
         end if;
         commit;
+        set local search_path = pg_catalog, pg_temp;
     end loop;
     commit;
+    set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.repack cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -91,6 +104,7 @@ begin
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
             hint = 'The others are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
     end if;
+    commit;
 end
 $$;
 

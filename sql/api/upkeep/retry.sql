@@ -2,6 +2,7 @@ create or replace function agui.retry(job text default null, thread_id text defa
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

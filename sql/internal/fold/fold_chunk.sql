@@ -1,7 +1,7 @@
 -- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
 -- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
 --
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -14,32 +14,32 @@ immutable
 parallel safe
 as $function$
 declare
-    lane       jsonb;
-    stream     jsonb;
+    lane       pg_catalog.jsonb;
+    stream     pg_catalog.jsonb;
     candidates int := 0;
 begin
-    for position in 0 .. coalesce(jsonb_array_length(lanes), 0) - 1 loop
-        lane := lanes -> position;
-        continue when lane ->> 'kind' <> kind;
+    for position in 1 .. coalesce(pg_catalog.jsonb_array_length(lanes), 0) loop
+        lane := lanes[position operator(pg_catalog.-) 1];
+        continue when (lane operator(pg_catalog.->>) 'kind') operator(pg_catalog.<>) kind;
         if id is not null then
-            stream := coalesce(stream, case when lane -> 'id' = id::jsonb then lane end);
+            stream := coalesce(stream, case when lane['id'] operator(pg_catalog.=) id::pg_catalog.jsonb then lane end);
         elsif owner is not null then
-            stream := coalesce(stream, case when lane -> 'lane' = owner::jsonb then lane end);
-        elsif lane -> 'lane' = 'null' then
+            stream := coalesce(stream, case when lane['lane'] operator(pg_catalog.=) owner::pg_catalog.jsonb then lane end);
+        elsif lane['lane'] operator(pg_catalog.=) 'null' then
             stream := lane;
             exit;
         else
-            candidates := candidates + 1;
-            stream := case when candidates = 1 then lane end;
+            candidates := candidates operator(pg_catalog.+) 1;
+            stream := case when candidates operator(pg_catalog.=) 1 then lane end;
         end if;
     end loop;
 
     goes_on := stream is not null;
     if goes_on then
-        id := agui_internal.json_string_token((stream -> 'id')::text);
+        id := agui_internal.json_string_token(stream['id']::pg_catalog.text);
     elsif id is not null then
         lanes := coalesce(agui_internal.fold_close_lane(lanes, owner), '[]')
-            || jsonb_build_object('lane', owner::jsonb, 'kind', kind, 'id', id::jsonb);
+            operator(pg_catalog.||) pg_catalog.jsonb_build_object('lane', owner::pg_catalog.jsonb, 'kind', kind, 'id', id::pg_catalog.jsonb);
     end if;
 end
 $function$;

@@ -1,4 +1,4 @@
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
@@ -6,13 +6,13 @@ immutable
 parallel safe
 as $function$
 begin
-    if jsonb_array_length(lanes) = 1 then
-        return case when lanes -> 0 -> 'lane' <> coalesce(owner, 'null')::jsonb then lanes end;
+    if pg_catalog.jsonb_array_length(lanes) operator(pg_catalog.=) 1 then
+        return case when lanes[0]['lane'] operator(pg_catalog.<>) coalesce(owner, 'null')::pg_catalog.jsonb then lanes end;
     end if;
     return (
-        select jsonb_agg(lane.value order by lane.position)
-        from jsonb_array_elements(lanes) with ordinality as lane (value, position)
-        where lane.value -> 'lane' <> coalesce(owner, 'null')::jsonb
+        select pg_catalog.jsonb_agg(lane.value order by lane.position)
+        from pg_catalog.jsonb_array_elements(lanes) with ordinality as lane (value, position)
+        where lane.value['lane'] operator(pg_catalog.<>) coalesce(owner, 'null')::pg_catalog.jsonb
     );
 end
 $function$;

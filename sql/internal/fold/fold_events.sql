@@ -37,6 +37,10 @@ declare
     nodes_cost  boolean := false;
     copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
 
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits);
+
     -- The conversation, while it is taken apart.
     is_loaded     boolean := false;
     loaded_count  int;
@@ -109,9 +113,10 @@ declare
     place        int;
     part         record;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
                 if state_costs then
@@ -689,6 +694,7 @@ begin
             spent := spent + 64 * message_count;
         end loop attempt;
     end loop;
+    close steps;
 
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;

@@ -94,9 +94,7 @@ begin
             message_ids := array_append(message_ids, named_ids[named]);
             roles := array_append(roles, named_roles[named]);
             bodies := array_append(bodies, named_bodies[named]);
-        elsif bodies[place] <> named_bodies[named]
-            and agui_internal.json_to_jsonb(bodies[place])::text <> agui_internal.json_to_jsonb(named_bodies[named])::text
-        then
+        elsif bodies[place] <> named_bodies[named] then
             message_nos[place] := null;
             roles[place] := named_roles[named];
             bodies[place] := named_bodies[named];

@@ -2,7 +2,7 @@
 -- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
 -- agui_internal.fold_settle puts the parts back.
 --
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
@@ -16,21 +16,23 @@ immutable
 parallel safe
 as $function$
 declare
-    whole    constant json := body;
-    function constant json := case when is_call and json_typeof(whole -> 'function') = 'object' then whole -> 'function' end;
+    whole    constant pg_catalog.json := body;
+    called   constant pg_catalog.json := case when is_call then whole operator(pg_catalog.->) 'function' end;
+    function constant pg_catalog.json := case when pg_catalog.json_typeof(called) operator(pg_catalog.=) 'object' then called end;
+    given    constant pg_catalog.json := whole operator(pg_catalog.->) 'metadata';
 begin
-    metadata := case when json_typeof(whole -> 'metadata') = 'object' then whole -> 'metadata' end;
-    activity_type := case when not is_call then whole -> 'activityType' end;
-    content := case when is_call then function -> 'arguments' else whole -> 'content' end;
+    metadata := case when pg_catalog.json_typeof(given) operator(pg_catalog.=) 'object' then given end;
+    activity_type := case when not is_call then whole operator(pg_catalog.->) 'activityType' end;
+    content := case when is_call then function operator(pg_catalog.->) 'arguments' else whole operator(pg_catalog.->) 'content' end;
 
     head := agui_internal.json_member_set(
-        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, (whole -> 'metadata')::text)
+        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, given::pg_catalog.text)
     );
     if function is not null then
         head := agui_internal.json_member_set(
             head,
             'function',
-            agui_internal.json_member_set(function::text, 'arguments', case when content is not null then '"\\content"' end)
+            agui_internal.json_member_set(function::pg_catalog.text, 'arguments', case when content is not null then '"\\content"' end)
         );
     elsif content is not null then
         head := agui_internal.json_member_set(head, 'content', '"\\content"');

@@ -6,6 +6,9 @@
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
+--
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
 --
@@ -75,22 +78,39 @@ declare
     is_due        boolean;
     begins_run    boolean := false;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
     <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -104,11 +124,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -280,6 +301,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -410,7 +432,16 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
 
     if growing is not null then
         brought := brought + octet_length(buffer);

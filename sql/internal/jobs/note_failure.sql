@@ -2,6 +2,7 @@ create or replace function agui_internal.note_failure(job text, thread_key uuid,
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin

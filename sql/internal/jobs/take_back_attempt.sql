@@ -2,6 +2,7 @@ create or replace function agui_internal.take_back_attempt(job text, thread_key 
 returns void
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
     delete from agui_internal.job_note as note

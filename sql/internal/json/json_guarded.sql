@@ -1,3 +1,4 @@
+-- Called in the innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_guarded(document json)
 returns json
 language plpgsql
@@ -6,11 +7,11 @@ strict
 parallel safe
 as $function$
 declare
-    plain constant text := document;
-    guarded constant text := agui_internal.json_guard(plain);
+    plain constant pg_catalog.text := document;
+    guarded constant pg_catalog.text := agui_internal.json_guard(plain);
 begin
     -- To make json of text checks it, which takes as long as to read it.
-    return case when guarded = plain then document else guarded::json end;
+    return case when guarded operator(pg_catalog.=) plain then document else guarded::pg_catalog.json end;
 end
 $function$;
 

@@ -1,4 +1,4 @@
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
@@ -7,13 +7,17 @@ parallel safe
 as $function$
 begin
     return (
-        select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
+        select pg_catalog.concat(
+            '{',
+            pg_catalog.string_agg(pg_catalog.concat(pg_catalog.to_json(member.key), ':', member.value), ',' order by member.position),
+            '}'
+        )
         from (
             -- The last value of a key counts, at the place of its first one.
-            select each.key, (array_agg(each.value order by each.position desc))[1] as value, min(each.position) as position
+            select each.key, (pg_catalog.array_agg(each.value order by each.position desc))[1] as value, pg_catalog.min(each.position) as position
             from (
-                select each.key, each.value::text, each.position
-                from json_each(document::json) with ordinality as each (key, value, position)
+                select each.key, each.value::pg_catalog.text, each.position
+                from pg_catalog.json_each(document::pg_catalog.json) with ordinality as each (key, value, position)
                 union all
                 select json_member_set.name, json_member_set.value, 9223372036854775807
             ) as each (key, value, position)

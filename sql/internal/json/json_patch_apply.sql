@@ -286,7 +286,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at its from';
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -355,7 +355,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at its from'
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -507,7 +507,8 @@ begin
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                -- Without its path, which may name people: what is refused is in the server's log.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
         end loop;

@@ -1,4 +1,4 @@
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
@@ -7,21 +7,19 @@ strict
 parallel safe
 as $function$
 declare
-    token text;
+    token pg_catalog.text;
+    kind  pg_catalog.text;
 begin
     foreach token in array tokens loop
-        case jsonb_typeof(document)
-            when 'object' then
-                document := document -> token;
-            when 'array' then
-                -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
-                if token !~ '^(0|[1-9][0-9]{0,8})$' then
-                    return null;
-                end if;
-                document := document -> token::int;
-            else
-                return null;
-        end case;
+        kind := pg_catalog.jsonb_typeof(document);
+        if kind operator(pg_catalog.=) 'object' then
+            document := document operator(pg_catalog.->) token;
+        -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+        elsif kind operator(pg_catalog.=) 'array' and token operator(pg_catalog.~) '^(0|[1-9][0-9]{0,8})$' then
+            document := document operator(pg_catalog.->) token::int;
+        else
+            return null;
+        end if;
     end loop;
     return document;
 end

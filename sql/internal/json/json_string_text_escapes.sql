@@ -1,4 +1,4 @@
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_string_text_escapes(token text)
 returns text
 language plpgsql
@@ -7,12 +7,12 @@ strict
 parallel safe
 as $function$
 declare
-    decoded constant text := token::json #>> '{}';
+    decoded constant pg_catalog.text := token::pg_catalog.json operator(pg_catalog.#>>) '{}';
 begin
-    if strpos(replace(decoded, '\u005c', ''), '\') > 0 then
+    if pg_catalog.strpos(pg_catalog.replace(decoded, '\u005c', ''), '\') operator(pg_catalog.>) 0 then
         return decoded;
     end if;
-    return replace(decoded, '\u005c', '\');
+    return pg_catalog.replace(decoded, '\u005c', '\');
 end
 $function$;
 

@@ -1,4 +1,4 @@
--- Called in the innermost loops of functions that pin the search path; to pin it here again would take longer than the work.
+-- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
 create or replace function agui_internal.json_string_token_escapes(token text)
 returns text
 language plpgsql
@@ -7,7 +7,7 @@ strict
 parallel safe
 as $function$
 begin
-    return to_json(token::json #>> '{}')::text;
+    return pg_catalog.to_json(token::pg_catalog.json operator(pg_catalog.#>>) '{}')::pg_catalog.text;
 end
 $function$;
 

@@ -2,6 +2,7 @@ create or replace function agui_internal.note_uptime(is_writer boolean)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -2,6 +2,7 @@ create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -6,73 +6,47 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     with rule (privileges, objects, grantees) as (values
-        (array['usage'], array['schema agui', 'schema agui_internal'], array['agui_reader', 'agui_writer', 'agui_maintainer', 'pg_monitor']),
+        (
+            array['usage'],
+            array['schema agui', 'schema agui_internal'],
+            array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
+        ),
+        -- Nobody but the owner writes to a table: the functions that do have the rights of the owner.
         (
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
-            array['agui_reader', 'agui_writer']
+            array['agui_reader']
         ),
-        (
-            array['insert'],
-            array[
-                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui_internal.job_note'
-            ],
-            array['agui_writer']
-        ),
-        (
-            array[
-                'update (status)', 'update (last_seq)', 'update (ended_at)', 'update (seen_at)', 'update (has_heartbeat)', 'update (stop_requested_at)',
-                'update (stop_reason)', 'update (cut_off_reason)', 'update (n)', 'update (log_bytes)', 'update (repacked_at)'
-            ],
-            array['table agui.run'],
-            array['agui_writer']
-        ),
-        (
-            array[
-                'update (through_seq)', 'update (message_nos)', 'update (state)', 'update (interrupts)', 'update (lanes)', 'update (created_at)'
-            ],
-            array['table agui.snapshot'],
-            array['agui_writer']
-        ),
-        (array['update (last_version)', 'update (saved_at)'], array['table agui.session_key'], array['agui_writer']),
-        (array['delete'], array['table agui.message', 'table agui.snapshot', 'table agui.session_state'], array['agui_writer']),
-        (array['update'], array['table agui.thread_activity', 'table agui_internal.job_note'], array['agui_writer']),
-        (array['delete'], array['table agui_internal.job_note'], array['agui_writer']),
-        -- Nothing changes a thread's row; locking it takes the right to.
-        (array['update (created_at)'], array['table agui.thread'], array['agui_writer']),
-
         (
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
-            array['agui_reader', 'agui_writer', 'pg_monitor']
+            array['agui_reader', 'pg_monitor']
         ),
-        (array['insert', 'update'], array['table agui_internal.uptime'], array['agui_writer']),
-        (array['update (value)'], array['table agui_internal.setting'], array['agui_maintainer']),
-
-        -- To repack and to erase. Tables decide who may: the functions for it are executable by every writer, and of no use to it.
-        (
-            array['delete'],
-            array[
-                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity',
-                'table agui.session_key', 'table agui.checkpoint'
-            ],
-            array['agui_maintainer']
-        ),
-        (
-            array['update (recorded_at)', 'update (n)', 'update (events)', 'update (earlier_us)'],
-            array['table agui.batch'],
-            array['agui_maintainer']
-        ),
-        (
-            array['insert', 'update (allowed_at)', 'update (allowed_by)', 'update (scope)', 'update (thread_id)'],
-            array['table agui.erasure'],
-            array['agui_maintainer']
-        )
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
+    ),
+    changer (grantee, routines) as (
+        values
+            ('agui_writer', array[
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.keep_alive', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
+            ]),
+            ('agui_worker', array[
+                'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
+                -- Their steps, which the procedures and the jobs in Go share.
+                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
+                'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.forget_ended_runs', 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
+                'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
+            ]),
+            ('agui_maintainer', array[
+                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui_internal.begin_step', 'agui_internal.erase_thread'
+            ])
     )
     select privilege.name, object.name, grantee.name
     from rule
@@ -87,15 +61,20 @@ as $$
         on namespace.nspname in ('agui', 'agui_internal')
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
-    join (values ('agui_reader'), ('agui_writer'), ('agui_maintainer'), ('pg_monitor')) as grantee (name)
-        -- What cannot write is for readers, all the rest for writers. Who imports says when things happened. pg_monitor gets what the
-        -- command line and agui.lag call.
-        on case grantee.name
-            when 'agui_reader' then routine.provolatile <> 'v'
-            when 'agui_writer' then routine.proname not in ('grant_access', 'define_settings', 'record_objects', 'import_events', 'set_setting')
-            when 'agui_maintainer' then routine.proname in ('import_events', 'set_setting')
-            else routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
-        end
+    cross join lateral (
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line and agui.lag call.
+        select 'agui_reader'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
+        union all
+        select changer.grantee
+        from changer
+        where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
+        union all
+        select 'pg_monitor'
+        where routine.proname in (
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value'
+        )
+    ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;
 

@@ -8,6 +8,7 @@ create or replace function agui_internal.repack_run(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -53,7 +54,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -110,6 +116,6 @@ $$;
 comment on function agui_internal.repack_run(uuid, int, bigint) is
     'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
     'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done. To write to the log takes the rights of agui_maintainer.';
+    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;

@@ -9,17 +9,21 @@ declare
     limits agui_internal.fold_limits;
 begin
     select
-        max(setting.value) filter (where setting.name = 'document_bytes'),
-        max(setting.value) filter (where setting.name = 'document_depth'),
-        max(setting.value) filter (where setting.name = 'patch_operations'),
-        max(setting.value) filter (where setting.name = 'patch_copied_bytes'),
-        max(setting.value) filter (where setting.name = 'patch_shifted_items'),
-        max(setting.value) filter (where setting.name = 'fold_bytes'),
-        max(setting.value) filter (where setting.name = 'fold_messages'),
-        max(setting.value) filter (where setting.name = 'fold_lanes'),
-        max(setting.value) filter (where setting.name = 'fold_fuel')
+        max(limited.value) filter (where limited.name = 'document_bytes'),
+        max(limited.value) filter (where limited.name = 'document_depth'),
+        max(limited.value) filter (where limited.name = 'patch_operations'),
+        max(limited.value) filter (where limited.name = 'patch_copied_bytes'),
+        max(limited.value) filter (where limited.name = 'patch_shifted_items'),
+        max(limited.value) filter (where limited.name = 'fold_bytes'),
+        max(limited.value) filter (where limited.name = 'fold_messages'),
+        max(limited.value) filter (where limited.name = 'fold_lanes'),
+        max(limited.value) filter (where limited.name = 'fold_fuel')
     into limits
-    from agui_internal.setting as setting;
+    from (
+        select known.name, coalesce(setting.value, known.default_value) as value
+        from agui_internal.known_settings() as known
+        left join agui_internal.setting as setting using (name)
+    ) as limited;
     return limits;
 end
 $$;

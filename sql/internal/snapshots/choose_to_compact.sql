@@ -10,6 +10,7 @@ create or replace function agui_internal.choose_to_compact(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin

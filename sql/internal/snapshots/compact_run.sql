@@ -2,6 +2,7 @@ create or replace function agui_internal.compact_run(thread_key uuid, run_no int
 returns agui_internal.carried_fold
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -2,6 +2,7 @@ create or replace function agui_internal.drop_needless_snapshot(thread_key uuid,
 returns boolean
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

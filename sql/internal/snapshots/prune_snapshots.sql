@@ -2,6 +2,7 @@ create or replace function agui_internal.prune_snapshots(thread_key uuid)
 returns int
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

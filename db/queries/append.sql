@@ -1,0 +1,20 @@
+-- name: AppendEvents :one
+select agui.append(
+    @thread_id::pg_catalog.text, @run_id::pg_catalog.text, @events::pg_catalog.json, sqlc.narg(after_seq)::bigint, sqlc.narg(input)::pg_catalog.json, sqlc.narg(parent_run_id)::pg_catalog.text,
+    @parallel::boolean, @strict::boolean, @scope::pg_catalog.text
+)::bigint as last_seq;
+
+-- name: ImportEvents :one
+select agui.import_events(
+    @thread_id::pg_catalog.text, @run_id::pg_catalog.text, @events::pg_catalog.json, sqlc.narg(after_seq)::bigint, sqlc.narg(input)::pg_catalog.json, sqlc.narg(parent_run_id)::pg_catalog.text,
+    @parallel::boolean, @strict::boolean, @scope::pg_catalog.text
+)::bigint as last_seq;
+
+-- name: Abandon :one
+select agui.abandon(@thread_id::pg_catalog.text, @run_id::pg_catalog.text, @reason::pg_catalog.text, @imported::boolean, @scope::pg_catalog.text)::bigint as last_seq;
+
+-- name: RunInput :many
+-- One row, or none.
+select given.input
+from agui.run_input as given
+where given.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and given.run_no operator(pg_catalog.=) @run_no::int;

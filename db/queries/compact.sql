@@ -1,0 +1,168 @@
+-- name: TimeAgo :one
+-- When it was so long ago by the clock that runs are stamped with.
+select (pg_catalog.clock_timestamp() operator(pg_catalog.-) @duration::interval)::pg_catalog.timestamptz as at;
+
+-- name: CountRunsToCompact :one
+select pg_catalog.count(*)
+from agui.run
+where run.log_bytes is null and run.status operator(pg_catalog.<>) 'running' and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity');
+
+-- name: BeginStep :exec
+select agui_internal.begin_step();
+
+-- name: ChooseToCompact :one
+-- No row: there is none. run_no is 0 for all runs of a thread. place is of the year 1 for what does not come from the queue.
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
+from agui_internal.choose_to_compact(
+    sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'), @passed_over::pg_catalog.uuid[], true
+) as next
+where (next).run_no is not null;
+
+-- name: HoldThread :one
+-- False: another transaction holds it, or it is gone.
+select agui_internal.hold_thread(@thread_key::pg_catalog.uuid)::boolean as is_held;
+
+-- name: NoteSuccess :exec
+select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+
+-- name: NoteFailure :one
+select agui_internal.note_failure(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int, sqlc.narg(code)::pg_catalog.text, @error::pg_catalog.text)::boolean as is_counted;
+
+-- name: NoteAttempt :exec
+select agui_internal.note_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+
+-- name: TakeBackAttempt :exec
+select agui_internal.take_back_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+
+-- name: Quarantined :one
+select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) @job::pg_catalog.text;
+
+-- name: Retry :one
+select agui.retry(@job::pg_catalog.text)::bigint as runs;
+
+-- name: RunsToCompact :many
+-- The runs of a thread that are due (run_no 0: all), or that one.
+select
+    run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
+    agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
+from agui.run
+where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
+    and run.log_bytes is null
+    and run.status operator(pg_catalog.<>) 'running'
+    and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity')
+    and (@run_no::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) @run_no::int)
+order by run.run_no
+limit @max_runs::int;
+
+-- name: Tip :one
+-- The youngest run that has ended; its snapshot is always kept.
+select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running';
+
+-- name: PreviousTip :one
+select coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0)::int as run_no;
+
+-- name: DropSnapshots :exec
+-- Drops the snapshots that runs were given while they were in progress.
+select agui_internal.drop_snapshots(@thread_key::pg_catalog.uuid, @run_nos::int[]);
+
+-- name: LastMessageNo :one
+select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid;
+
+-- name: FoldBase :one
+select coalesce(agui_internal.fold_base(@thread_key::pg_catalog.uuid, @run_no::int), 0)::int as run_no;
+
+-- name: LogBytesSince :one
+select agui_internal.log_bytes_since(@thread_key::pg_catalog.uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
+
+-- name: SnapshotAt :one
+-- Without a state that takes more than most_bytes.
+select
+    snapshot.through_seq,
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) @most_bytes::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
+from agui.snapshot
+where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int;
+
+-- name: SnapshotMessages :many
+-- Without bodies that take more than most_bytes.
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) @most_bytes::bigint then message.body end)::pg_catalog.json as body
+from agui.snapshot
+cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+join agui.message
+    on message.thread_key operator(pg_catalog.=) snapshot.thread_key
+        and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int
+order by part.position, message.message_no;
+
+-- name: LineageBehind :many
+-- The runs of a lineage from behind the run base_no (0: from the root) to the run run_no, root first.
+with recursive ancestor as (
+    select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
+    from agui.run
+    where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.run_no operator(pg_catalog.=) @run_no::int
+    union all
+    select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
+    from ancestor
+    join agui.run as parent
+        on parent.thread_key operator(pg_catalog.=) ancestor.thread_key and parent.run_no operator(pg_catalog.=) ancestor.parent_no and parent.run_no operator(pg_catalog.<) ancestor.run_no
+    where ancestor.run_no operator(pg_catalog.<>) @base_no::int
+)
+select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
+from ancestor
+order by ancestor.run_no;
+
+-- name: InputPlaces :many
+-- Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.
+select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
+from agui_internal.input_places(@thread_key::pg_catalog.uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
+
+-- name: BatchesBetween :many
+-- A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
+-- one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
+-- than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        @thread_key::pg_catalog.uuid, @from_seq::bigint, @through_seq::bigint, @run_nos::int[], @page::int, @page_bytes::bigint, @input_seqs::bigint[]
+    ) as span
+)
+select
+    batch.first_seq, batch.n, batch.run_no,
+    (case when (select page.bytes from page) operator(pg_catalog.<=) @most_bytes::bigint then batch.events end)::pg_catalog.json as events,
+    agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
+    (
+        select beside.input
+        from pg_catalog.unnest(@input_seqs::bigint[]) as place (seq)
+        join agui.run_input as beside
+            on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
+        where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
+            and (select page.bytes from page) operator(pg_catalog.<=) @most_bytes::bigint
+    )::pg_catalog.json as input,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
+from agui.batch
+where batch.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
+    and batch.first_seq operator(pg_catalog.>=) @from_seq::bigint and batch.first_seq operator(pg_catalog.<=) (select page.last_seq from page)
+    and batch.run_no operator(pg_catalog.=) any (@run_nos::int[])
+order by batch.first_seq;
+
+-- name: AddMessages :exec
+select agui_internal.add_messages(
+    @thread_key::pg_catalog.uuid, @message_nos::int[], @message_ids::pg_catalog.text[], @roles::pg_catalog.text[], @bodies::pg_catalog.text[], @print::boolean[]
+);
+
+-- name: AddSnapshot :exec
+select agui_internal.add_snapshot(
+    @thread_key::pg_catalog.uuid, @run_no::int, @through_seq::bigint, @lows::int[], @highs::int[], @state::pg_catalog.text, @print_state::boolean,
+    @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json
+);
+
+-- name: MarkCompacted :exec
+-- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
+select agui_internal.mark_compacted(@thread_key::pg_catalog.uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[]);
+
+-- name: DropNeedlessSnapshot :one
+select agui_internal.drop_needless_snapshot(@thread_key::pg_catalog.uuid, @run_no::int)::boolean as dropped;
+
+-- name: CompactRunning :exec
+call agui.compact_running(@every_events::int, sqlc.narg(max_time)::interval);

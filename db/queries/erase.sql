@@ -1,0 +1,19 @@
+-- name: Erase :one
+select (erasure).runs::int as runs, (erasure).events::bigint as events
+from agui.erase(@thread_id::pg_catalog.text, sqlc.narg(reason)::pg_catalog.text, @scope::pg_catalog.text) as erasure;
+
+-- name: Allow :one
+select agui.lift_erasure(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::boolean as was_refused;
+
+-- name: ThreadsWithoutNews :many
+select
+    (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
+    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
+from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::pg_catalog.text, sqlc.narg(after)::pg_catalog.uuid) as thread
+limit @page::int;
+
+-- name: EraseThread :one
+-- No row: the thread is gone, or has news.
+select (erasure).runs::int as runs, (erasure).events::bigint as events
+from agui_internal.erase_thread(@thread_key::pg_catalog.uuid, sqlc.narg(reason)::pg_catalog.text, sqlc.narg(older_than)::interval) as erasure
+where (erasure).erased_key is not null;

@@ -1,0 +1,70 @@
+-- name: History :many
+select
+    (item).seq::bigint as seq,
+    (item).last_seq::bigint as last_seq,
+    (item).run_id::pg_catalog.text as run_id,
+    (item).type::pg_catalog.text as type,
+    (item).event_count::bigint as event_count,
+    (item).created_at::pg_catalog.timestamptz as created_at,
+    coalesce((item).completed_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as completed_at,
+    (item).payload::pg_catalog.json as payload
+from agui.history(
+    @thread_id::pg_catalog.text,
+    sqlc.narg(run_id)::pg_catalog.text,
+    @after_seq::bigint,
+    sqlc.narg(types)::pg_catalog.text[],
+    sqlc.narg(since)::pg_catalog.timestamptz,
+    sqlc.narg(until)::pg_catalog.timestamptz,
+    @max_rows::int,
+    @compressed::boolean,
+    sqlc.narg(max_bytes)::int,
+    sqlc.narg(max_idle)::interval,
+    @lineage::boolean,
+    @scope::pg_catalog.text
+) as item;
+
+-- name: SessionMessages :many
+select
+    coalesce((item).seq, 0)::bigint as seq,
+    (item).type::pg_catalog.text as type,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as created_at,
+    (item).payload::pg_catalog.json as payload
+from agui.session_messages(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @after_seq::bigint, @scope::pg_catalog.text) as item;
+
+-- name: AppendSessionMessages :one
+select coalesce(pg_catalog.max(agui.append(@thread_id::pg_catalog.text, run.run_id, run.events, 0, scope => @scope::pg_catalog.text)), 0)::bigint as last_seq
+from agui.session_runs(@thread_id::pg_catalog.text, @messages::pg_catalog.json, @run_prefix::pg_catalog.text) as run;
+
+-- name: ImportSessionMessages :one
+select coalesce(pg_catalog.max(agui.import_events(@thread_id::pg_catalog.text, run.run_id, run.events, 0, scope => @scope::pg_catalog.text)), 0)::bigint as last_seq
+from agui.session_runs(@thread_id::pg_catalog.text, @messages::pg_catalog.json, @run_prefix::pg_catalog.text) as run;
+
+-- name: ToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments,
+    (item).arguments_json::pg_catalog.json as arguments_json,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).status::pg_catalog.text as status
+from agui.tool_calls(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @after_seq::bigint, @scope::pg_catalog.text) as item;
+
+-- name: Activities :many
+select
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).activity_type, '')::pg_catalog.text as activity_type,
+    (item).content::pg_catalog.json as content,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as updated_at
+from agui.activities(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;

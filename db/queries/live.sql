@@ -1,0 +1,134 @@
+-- name: AppendMany :many
+select
+    (answer).call_no::int as call_no,
+    coalesce((answer).last_seq, 0)::bigint as last_seq,
+    coalesce((answer).error_code, '')::pg_catalog.text as error_code,
+    coalesce((answer).error, '')::pg_catalog.text as error,
+    coalesce((answer).detail, '')::pg_catalog.text as detail,
+    coalesce((answer).hint, '')::pg_catalog.text as hint
+from agui.append_many(
+    @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
+    -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
+    case when pg_catalog.cardinality(@inputs::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
+        select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
+        from pg_catalog.unnest(@inputs::pg_catalog.text[]) with ordinality as item (input, call_no)
+        order by call_no
+    ) end,
+    case when pg_catalog.cardinality(@parent_run_ids::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
+        select case when parent operator(pg_catalog.<>) '' then pg_catalog.substr(parent, 2) end
+        from pg_catalog.unnest(@parent_run_ids::pg_catalog.text[]) with ordinality as item (parent, call_no)
+        order by call_no
+    ) end,
+    @parallel::boolean[], @strict::boolean, @wait::boolean, @durable::boolean, @scopes::pg_catalog.text[]
+) as answer;
+
+-- name: KeepAlive :many
+select
+    (signal).call_no::int as call_no,
+    (signal).status::pg_catalog.text as status,
+    ((signal).stop_requested_at is not null)::boolean as stop_requested,
+    coalesce((signal).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((signal).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+from agui.keep_alive(@thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], @detach::boolean, @scopes::pg_catalog.text[]) as signal;
+
+-- name: OpeningEvents :many
+-- The events that began what a run had open at a seq: messages, tool calls, steps.
+select agui_internal.json_unguard((part).event::pg_catalog.text)::pg_catalog.json as event
+from agui.run
+cross join lateral agui_internal.open_parts(run, @at_seq::bigint) as part
+where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.run_id operator(pg_catalog.=) @run_id::pg_catalog.text
+order by (part).opened_at;
+
+-- name: Poll :many
+select
+    (news).thread_no::int as thread_no,
+    coalesce((news).run_id, '')::pg_catalog.text as run_id,
+    coalesce((news).status, '')::pg_catalog.text as status,
+    coalesce((news).first_seq, 0)::bigint as first_seq,
+    coalesce((news).n, 0)::int as n,
+    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
+    (news).events::pg_catalog.json as events,
+    coalesce((news).problem, '')::pg_catalog.text as problem
+from agui.poll(
+    @thread_ids::pg_catalog.text[], @after_seqs::bigint[],
+    array(
+        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
+        from pg_catalog.unnest(@after_times::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
+        order by thread_no
+    ),
+    @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
+) as news;
+
+-- name: RunStatus :one
+select
+    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (item).status::pg_catalog.text as status,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).started_at::pg_catalog.timestamptz as started_at,
+    -- Go's zero time: not yet
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).alive_at::pg_catalog.timestamptz as alive_at,
+    (item).is_stale::boolean as is_stale,
+    coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as stop_requested_at,
+    coalesce((item).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+from agui.status(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as item;
+
+-- name: RequestStop :one
+select agui.request_stop(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(reason)::pg_catalog.text, @scope::pg_catalog.text)::int as runs;
+
+-- name: StaleRuns :many
+select (run).thread_key::pg_catalog.uuid as thread_key, (run).run_no::int as run_no
+from agui_internal.stale_runs() as run;
+
+-- name: NoteReap :exec
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
+
+-- name: LimitLockWait :exec
+-- As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+select pg_catalog.set_config('lock_timeout', '200ms', true);
+
+-- name: ReapRun :one
+-- 0: it is alive, has ended, or its thread is being written to.
+select coalesce(agui_internal.reap_run(@thread_key::pg_catalog.uuid, @run_no::int), 0)::bigint as last_seq;
+
+-- name: RunsInProgress :one
+-- Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.
+select
+    coalesce((
+        select batch.first_seq operator(pg_catalog.+) batch.n operator(pg_catalog.-) 1
+        from agui.batch
+        where batch.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)
+        order by batch.first_seq desc
+        limit 1
+    ), 0)::bigint as log_end,
+    array(
+        select run.run_id
+        from agui.run
+        where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+    )::pg_catalog.text[] as run_ids;
+
+-- name: Attach :one
+select
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    (item).running::pg_catalog.text[] as running,
+    (item).seq::bigint as seq,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    (item).events::pg_catalog.json as events
+from agui.attach(
+    @thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text,
+    -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
+    least(sqlc.narg(at_seq)::bigint, case
+        when @all_runs::boolean then (
+            select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1
+            from agui.run
+            where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+            having pg_catalog.bool_or(exists (select from agui.run as later where later.thread_key operator(pg_catalog.=) run.thread_key and later.run_no operator(pg_catalog.>) run.run_no))
+        )
+    end),
+    sqlc.narg(at_time)::pg_catalog.timestamptz, @after_seq::bigint, @shape::pg_catalog.text, @scope::pg_catalog.text
+) as item;

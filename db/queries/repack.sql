@@ -1,0 +1,12 @@
+-- name: NextToRepack :one
+-- No row: there is none.
+select (due).thread_key::pg_catalog.uuid as thread_key, (due).run_no::int as run_no
+from agui_internal.next_to_repack(sqlc.narg(near)::pg_catalog.uuid, sqlc.narg(older_than)::interval, @passed_over::pg_catalog.uuid[]) as due
+where (due).thread_key is not null;
+
+-- name: RepackRun :one
+select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as joined, (piece).is_busy::boolean as is_busy
+from agui_internal.repack_run(@thread_key::pg_catalog.uuid, @run_no::int, @after_seq::bigint) as piece;
+
+-- name: ReweighSnapshots :one
+select agui_internal.prune_snapshots(@thread_key::pg_catalog.uuid)::int as dropped;

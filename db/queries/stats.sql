@@ -1,0 +1,15 @@
+-- name: Stats :one
+select
+    threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
+    repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
+    session_disk_bytes::bigint, erased_threads::bigint
+from agui.stats;
+
+-- name: Lag :one
+-- Ages in seconds; 0 where there is none.
+select
+    runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::pg_catalog.float8 as compaction_lag,
+    runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::pg_catalog.float8 as repack_lag,
+    running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::pg_catalog.float8 as oldest_sign_of_life,
+    quarantined_runs::bigint
+from agui.lag;

@@ -1,0 +1,41 @@
+-- name: Lineage :many
+select
+    (run).depth::int as depth,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.lineage(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;
+
+-- name: Runs :many
+select
+    (run).depth::int as depth,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.runs(@thread_id::pg_catalog.text, @scope::pg_catalog.text) as run;
+
+-- name: Branches :many
+select
+    (branch).run_id::pg_catalog.text as run_id,
+    (branch).runs::int as runs,
+    coalesce((branch).forked_from, '')::pg_catalog.text as forked_from,
+    (branch).status::pg_catalog.text as status,
+    coalesce((branch).last_seq, 0)::bigint as last_seq,
+    (branch).is_head::boolean as is_head
+from agui.branches(@thread_id::pg_catalog.text, @scope::pg_catalog.text) as branch;
+
+-- name: Head :one
+select agui.head(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::pg_catalog.text as run_id;
+
+-- name: MergeBase :one
+select coalesce(agui.merge_base(@thread_id::pg_catalog.text, @run_a::pg_catalog.text, @run_b::pg_catalog.text, @scope::pg_catalog.text), '')::pg_catalog.text as run_id;

@@ -1,0 +1,18 @@
+create or replace function agui_internal.hold_thread(thread_key uuid)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform from agui.thread as thread where thread.thread_key = hold_thread.thread_key for no key update skip locked;
+    return found;
+end
+$$;
+
+comment on function agui_internal.hold_thread(uuid) is
+    'Takes the row of a thread, which keeps other jobs from it until the transaction ends. False: another transaction holds it, or it is gone. '
+    'Appends do not wait for it.';
+
+revoke execute on function agui_internal.hold_thread(uuid) from public;

@@ -1,0 +1,18 @@
+create or replace function agui_internal.drop_snapshots(thread_key uuid, run_nos int[])
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
+    from agui.snapshot as snapshot
+    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
+end
+$$;
+
+comment on function agui_internal.drop_snapshots(uuid, int[]) is
+    'Drops the snapshots of some runs, for example those that they were given while they were in progress. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.drop_snapshots(uuid, int[]) from public;

@@ -1,0 +1,26 @@
+create or replace function agui_internal.mark_compacted(
+    thread_key uuid,
+    run_nos    int[],
+    last_seqs  bigint[],
+    ns         bigint[],
+    log_bytes  bigint[]
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.run as run
+    set n = compacted.n, log_bytes = compacted.log_bytes
+    from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
+    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+end
+$$;
+
+comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) is
+    'Takes runs that were folded outside of the database from the queue of compaction, but for those that something was appended to behind last_seq '
+    'meanwhile. The caller holds the thread''s row.';
+
+revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;

@@ -1,0 +1,210 @@
+package test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui/internal/hostile"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// A run with all that the fold takes: strings that jsonb refuses, chunks side by side, patches, tools, activities.
+const eventsOfAllKinds = `[
+	{"type":"RUN_STARTED","threadId":"t","runId":"%run%","input":{"messages":[{"id":"u\\u0000","role":"user","content":"a \\ud83d b \\\\ \\u0041"}],"state":{"a":1e400}}},
+	{"type":"STATE_SNAPSHOT","snapshot":{"a":{"b":[1,2,{"c":"\\u0000"}]},"n":1e100000}},
+	{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a/b/0","value":"\\ud83d"},{"op":"test","path":"/a/b/1","value":1},{"op":"move","from":"/a/b/1","path":"/z~0~1"},
+		{"op":"copy","from":"/a","path":"/d"},{"op":"replace","path":"/d/b","value":{}},{"op":"remove","path":"/a"}]},
+	{"type":"TEXT_MESSAGE_CHUNK","messageId":"m\\u0000","role":"assistant","delta":"x\\ud83d"},
+	{"type":"TEXT_MESSAGE_CHUNK","messageId":"m\\u0000","delta":"\\ude00 y","metadata":{"k":1}},
+	{"type":"TOOL_CALL_CHUNK","toolCallId":"c\\u0000","toolCallName":"f","parentMessageId":"m\\u0000","delta":"{\"a\":"},
+	{"type":"TOOL_CALL_CHUNK","delta":"1}"},
+	{"type":"TOOL_CALL_RESULT","messageId":"r","toolCallId":"c\\u0000","content":"done","role":"tool"},
+	{"type":"TOOL_CALL_START","toolCallId":"s","toolCallName":"g"},{"type":"TOOL_CALL_ARGS","toolCallId":"s","delta":"[]"},{"type":"TOOL_CALL_END","toolCallId":"s"},
+	{"type":"REASONING_MESSAGE_CHUNK","messageId":"q","delta":"hm"},
+	{"type":"ACTIVITY_SNAPSHOT","messageId":"a","activityType":"plan","content":{"steps":[]}},
+	{"type":"ACTIVITY_DELTA","messageId":"a","activityType":"plan","patch":[{"op":"add","path":"/steps/-","value":1}]},
+	{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m\\u0000","role":"assistant","content":"x","metadata":{"k":2}},{"id":"n","role":"user","content":"y"}]},
+	{"type":"TEXT_MESSAGE_CONTENT","messageId":"m\\u0000","delta":"z"},
+	{"type":"STEP_STARTED","stepName":"s\\u0000"},{"type":"STEP_FINISHED","stepName":"s\\u0000"},
+	{"type":"RAW","event":{"type":"x"}},{"type":"CUS\\u0054OM","name":"\\ud83d","value":1}%end%]`
+
+func runOfAllKinds(run, end string) string {
+	return strings.NewReplacer("%run%", run, "%end%", end, "'", "''", `\\`, `\`).Replace(eventsOfAllKinds)
+}
+
+// callsOfAll calls every routine of the schema agui, and reads every view.
+func callsOfAll() []string {
+	all := runOfAllKinds("r", `,{"type":"RUN_FINISHED"}`)
+	return []string{
+		`select agui.thread_key('', 't')`,
+		`select agui.append('t', 'r', '` + all + `', after_seq => 0, input => null)`,
+		`select agui.append('t', 'r', '` + all + `', after_seq => 0)`,
+		`select agui.append('t', 'r', '[{"type":"CUSTOM"}]', after_seq => 21)`,
+		`select agui.append('t', 's', '` + runOfAllKinds("s", "") + `', input => '{"messages":[]}', parent_run_id => 'r')`,
+		`select agui.append('t', 's', '[{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}]')`,
+		`select agui.append_many('{t,t,u}', '{s,s,v}', array[
+			'[{"type":"CUSTOM"}]', '[{"type":"CUSTOM"},{"type":"RUN_ERROR","message":"x"}]', '[{"type":"RUN_STARTED"}]']::pg_catalog.json[], '{null,null,0}',
+			'{null,null,"{}"}', '{null,null,""}', '{f,f,t}', wait => false, scopes => '{"","",""}')`,
+		`select agui.import_events('i', 'r', '[{"type":"RUN_STARTED","timestamp":1},{"type":"CUSTOM","timestamp":1000000},{"type":"CUSTOM","timestamp":9000000}]')`,
+		`select agui.poll('{t,u}', '{0,1}', '{null,null}')`,
+		`select agui.attach('t', shape => 'snapshot'), agui.attach('t', 's', shape => 'stream'), agui.attach('t', at_seq => 5, shape => 'events')`,
+		`select agui.status('t'), agui.head('t'), agui.merge_base('t', 'r', 's')`,
+		`select agui.keep_alive('{u}', '{v}'), agui.keep_alive('{u}', '{v}', detach => true)`,
+		`select agui.request_stop('u', reason => 'x')`,
+		`call agui.compact_running(1, max_time => '1 minute')`,
+		`select agui.abandon('u', 'v')`,
+		`select agui.restore('t'), agui.restore('t', at_seq => 9), agui.state('t'), agui.interrupts('t', 'r')`,
+		`select agui.messages('t', at_time => 'now')`,
+		`select agui.events('t', after_seq => 1, lineage => false), agui.lineage('t'), agui.runs('t'), agui.branches('t'), agui.children('t')`,
+		`select agui.history('t', types => '{CUSTOM,TEXT_MESSAGE_CHUNK}', since => '2000-01-01', max_bytes => 100, max_idle => '1 s')`,
+		`select agui.history('t', compressed => false), agui.tool_calls('t'), agui.activities('t'), agui.session_messages('t')`,
+		`select agui.session_runs('t', '[{"type":"user","content":"x"}]')`,
+		`select agui.replay('t'), agui.replay('t', 'r', shape => 'stream')`,
+		`select agui.compact_events('` + all + `'), agui.compact_events('` + all + `', 'snapshot')`,
+		`select agui.json_patch('{"a":"\\u0041"}', '[{"op":"add","path":"/b~1","value":1}]'), agui.json_patch_agg('[{"op":"add","path":"/b","value":1}]')`,
+		`select agui.save_session_state('t', 'k', '{"a":"\u0000"}', 'r'), agui.save_session_state('t', 'l', '1')`,
+		`select agui.load_session_state('t', 'k'), agui.session_states('t'), agui.session_versions('t', 'k')`,
+		`select agui.load_session('t'), agui.load_sessions('{t,u}', '{r,null}')`,
+		`select agui.save_session('{"threadId":"t","runId":"r","state":{"m":{"x\u0000":1}}}')`,
+		`select agui.save_sessions('[{"threadId":"t","state":{"n":1}}]')`,
+		`select agui.remove_session_state('t', 'l', overwrite => true)`,
+		`select agui.save_checkpoint('t', 'c', '{}'), agui.save_checkpoint('t', 'd', '{}', 'c')`,
+		`select agui.load_checkpoint('t'), agui.checkpoints('t'), agui.checkpoint_lineage('t')`,
+		`select agui.set_thread('t', title => 'x', metadata => '{"a":1}'), agui.get_thread('t')`,
+		`select agui.threads(title => 'x', metadata => '{"a":1}', status => 'failed'), agui.thread_page(since => '2000-01-01', agent => null)`,
+		`call agui.compact(max_time => '1 minute', older_than => '0')`,
+		`call agui.repack(older_than => '0')`,
+		`select agui.restore('t'), agui.messages('t'), agui.tool_calls('t')`,
+		`select agui.retry('compact', 't'), agui.retry()`,
+		`select agui.verify('t')`,
+		`select agui.rebuild_snapshots('t')`,
+		`select agui.set_setting('lease', '1'), agui.set_setting('lease', null)`,
+		`update agui.run set seen_at = '2000-01-01', started_at = '2000-01-01' where status operator(pg_catalog.=) 'running'`,
+		`call agui.reap(max_runs => 1)`,
+		`call agui.reap()`,
+		`table agui.event`, `table agui.stats`, `table agui.lag`, `table agui.quarantine`, `table agui.setting`,
+		`call agui.grant_access()`,
+		`select agui_internal.changed_objects(), agui_internal.installed()`,
+		`select agui.erase('i', reason => 'x')`,
+		`select agui.lift_erasure('i')`,
+		`update agui.thread set created_at = '2000-01-01'`,
+		`call agui.erase_older('1 day', scope => null)`,
+		`call agui.erase_older('1 microsecond', 'x', 1, '1 minute')`,
+	}
+}
+
+// A role that may create in a schema of a caller's search_path runs nothing through pgagui: neither a double of what pg_catalog has, nor an operator
+// that fits better.
+func TestNothingOfTheCallersPathRuns(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	pool := testdb.Connect(t, address)
+	testdb.UpForEver(t, pool)
+	// Compaction has something in quarantine to look at, and something that fails.
+	if _, err := pool.Exec(t.Context(), `select agui.append('damaged', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	hostile.Plant(t, address)
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%.200s: %s", statement, withContext(err))
+		}
+	}
+	execute(`set search_path = ` + hostile.Path)
+	routines := map[string]bool{}
+	for _, statement := range callsOfAll() {
+		execute(statement)
+		for _, match := range regexp.MustCompile(`agui\.(\w+)\(`).FindAllStringSubmatch(statement, -1) {
+			routines[match[1]] = true
+		}
+	}
+	if calls := hostile.Calls(t, connection); calls > 0 {
+		t.Errorf("%d calls of doubles", calls)
+	}
+	for _, name := range list(t, pool, `select distinct proname::text from pg_proc where pronamespace = 'agui'::regnamespace and proname <> 'refuse_log_change'`) {
+		if !routines[name] {
+			t.Errorf("agui.%s is not called here", name)
+		}
+	}
+	if _, err := connection.Exec(context.Background(), `reset search_path`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The path that most sessions have, and a role that may create in one of its schemas: what it plants fits better than what pg_catalog has.
+func TestOperatorsThatFitBetterDoNotRun(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	attacker := "agui_test_" + strings.ToLower(rand.Text())
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := connection.Exec(t.Context(), strings.ReplaceAll(statement, "attacker", attacker), pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %s", statement, withContext(err))
+		}
+	}
+	execute(`create role attacker; grant create on schema public to attacker; set role attacker`)
+	defer execute(`reset role; drop owned by attacker; drop role attacker`)
+	for i, operator := range []struct{ name, left, right, result, value string }{
+		{"||", "uuid[]", "uuid", "uuid[]", "$1"}, {"||", "text[]", "text", "text[]", "$1"},
+		{"<>", "uuid[]", "text", "boolean", "false"}, {"=", "uuid[]", "text", "boolean", "true"},
+		{"#>>", "json", "json", "text", "'x'"}, {"#>>", "json", "text", "text", "'x'"},
+		{"->", "json", "json", "json", "'1'"}, {"->", "jsonb", "jsonb", "jsonb", "'1'"}, {"=", "text", "varchar", "boolean", "true"},
+		{"<", "int", "interval", "boolean", "true"}, {">=", "bigint", "int", "boolean", "true"}, {"-", "int", "bigint", "bigint", "1"},
+	} {
+		execute(fmt.Sprintf(`
+			create function public.attack_%[1]d(%[3]s, %[4]s) returns %[5]s language plpgsql as $$
+			begin
+				if current_setting('is_superuser')::bool then
+					alter role attacker superuser;
+				end if;
+				return %[6]s;
+			end $$;
+			create operator public.%[2]s (function = public.attack_%[1]d, leftarg = %[3]s, rightarg = %[4]s)`,
+			i, operator.name, operator.left, operator.right, operator.result, operator.value))
+	}
+	execute(`reset role`)
+	for _, statement := range callsOfAll() {
+		execute(statement)
+	}
+	// Others hold threads, runs fail: what procedures do then is no less theirs.
+	execute(`
+		select agui.append('damaged', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]');
+		set session_replication_role = replica;
+		delete from agui.batch where thread_key = agui.thread_key('', 'damaged');
+		reset session_replication_role`)
+	for _, statement := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
+		_, _ = connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol)
+	}
+	var isSuperuser bool
+	if err := connection.QueryRow(t.Context(), `select rolsuper from pg_roles where rolname = $1`, attacker).Scan(&isSuperuser); err != nil || isSuperuser {
+		t.Errorf("the role that may create in public has become a superuser (%v)", err)
+	}
+}
+
+// withContext is an error with where it happened.
+func withContext(err error) string {
+	var refusal *pgconn.PgError
+	if errors.As(err, &refusal) {
+		return err.Error() + "\n" + refusal.Where
+	}
+	return err.Error()
+}
