@@ -19,7 +19,7 @@ with page as materialized (
         select coalesce(pg_catalog.max(holder.first_seq), 1) as first_seq
         from agui.batch as holder
         where holder.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)
-            and holder.first_seq operator(pg_catalog.<=) least($3::bigint, 9223372036854775806) operator(pg_catalog.+) 1
+            and holder.first_seq operator(pg_catalog.<=) (least($3::bigint, 9223372036854775806) operator(pg_catalog.+) 1)
     ) as beginning
     cross join lateral agui_internal.page_of_batches(
         agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[$4::int], $5::int, $6::bigint

@@ -26,8 +26,8 @@ func appendLarge(t *testing.T, pool *pgxpool.Pool, threadID, runID, parentID str
 	appendInBatches(t, pgagui.New(pool, nil), threadID, runID, parentID, 1, body...)
 	damage(t, pool, fmt.Sprintf(`
 		update agui.batch
-		set events = (%s)::json
-		from agui.run
+		set events = large.events::json, text_bytes = octet_length(large.events)
+		from agui.run, (select %s) as large (events)
 		where run.thread_key = agui.thread_key('', '%s') and run.run_id = '%s'
 			and batch.thread_key = run.thread_key and batch.run_no = run.run_no
 			and batch.events::text = '[{"type":"CUSTOM"}]'`, array, threadID, runID))

@@ -22,7 +22,7 @@ with page as materialized (
         select coalesce(max(holder.first_seq), 1) as first_seq
         from agui.batch as holder
         where holder.thread_key = agui.thread_key(@scope::text, @thread_id::text)
-            and holder.first_seq <= least(@after_seq::bigint, 9223372036854775806) + 1
+            and holder.first_seq <= (least(@after_seq::bigint, 9223372036854775806) + 1)
     ) as beginning
     cross join lateral agui_internal.page_of_batches(
         agui.thread_key(@scope::text, @thread_id::text), beginning.first_seq, 9223372036854775807, array[@run_no::int], @page::int, @page_bytes::bigint

@@ -101,11 +101,13 @@ drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, throu
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
 drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
-drop function agui_internal.most_bytes(document json, exact_from int);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
+drop function agui_internal.fits(document json, max_bytes bigint);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
+drop function agui_internal.batch_bytes(events json, text_bytes int);
+drop function agui_internal.text_bytes(document json);
 drop function agui_internal.privilege_changes();
 drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
 drop function agui_internal.timeline();
@@ -217,6 +219,7 @@ drop function agui_internal.erase_thread(thread_key uuid, reason text, older_tha
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
+drop function agui_internal.text_bytes_to_store(events json);
 drop function agui_internal.status_after(last_event_type text);
 drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
 drop function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text);
@@ -353,7 +356,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''1673808008ff3b944f867567d8a2f5ea9554f83ec5d29588a4109a82df171223'', ''{
+as 'select 1, ''11c9c534fb4b9b0decea6df8b3ebfbe9cca40aab1db1168207fda14e6171f9b4'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
