@@ -691,7 +691,7 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
 		}
 	}
-	if n := len(short); n != 7 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
 		t.Errorf("%d events: %+v", n, short)
 	}
 

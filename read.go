@@ -277,6 +277,22 @@ func (s *Store) Replay(ctx context.Context, threadID string, at At, shape compac
 	return events, nil
 }
 
+// FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold events themselves.
+func (s *Store) FoldLimits(ctx context.Context) (compaction.Limits, error) {
+	row, err := s.queries.FoldLimits(ctx)
+	return compaction.Limits{
+		DocumentBytes:     row.DocumentBytes,
+		DocumentDepth:     int(row.DocumentDepth),
+		PatchOperations:   int(row.PatchOperations),
+		PatchCopiedBytes:  row.PatchCopiedBytes,
+		PatchShiftedItems: row.PatchShiftedItems,
+		FoldBytes:         row.FoldBytes,
+		FoldMessages:      int(row.FoldMessages),
+		FoldLanes:         int(row.FoldLanes),
+		FoldFuel:          row.FoldFuel,
+	}, refusal(err)
+}
+
 // Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the raw log. No problem that is Damage means
 // that all is well. jobs.Verify does it for many threads, and several times faster. Errors: ErrUnknownThread.
 func (s *Store) Verify(ctx context.Context, threadID string) ([]Problem, error) {

@@ -7,6 +7,7 @@ import "bytes"
 // snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
 // an activity that exists.
 func (f *Fold) snapshotActivity(e *event) {
+	f.bring(e, broughtByMessage|fieldActivityType.set()|fieldContent.set())
 	replace := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't'
 	f.setActivity(e, e.values[fieldContent], replace)
 }
@@ -29,6 +30,10 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 	case replace:
+		if f.messages[place].repeated {
+			f.looksAtMessages()
+		}
+		f.looksAtMessages()
 		f.messages[place] = f.newActivity(e, content)
 		f.index = nil // the calls of the message that was there are gone
 	}
@@ -51,40 +56,76 @@ func (f *Fold) mergeActivityMetadata(place int, e *event) {
 
 // patchActivity changes the content of an activity that exists. A patch that fails changes nothing but the metadata.
 func (f *Fold) patchActivity(e *event) {
+	patch := []byte("[]")
+	if e.values[fieldPatch] != nil {
+		patch = e.values[fieldPatch]
+	}
+	f.bring(e, broughtByMessage|fieldActivityType.set())
+	f.usage.brought += guardedOctets(patch)
+	f.applyPatch(e, patch)
+}
+
+func (f *Fold) applyPatch(e *event, patch []byte) {
+	if copies(patch) {
+		defer f.look()
+	}
 	place := f.find(e.decoded(fieldMessageID))
 	if place < 0 || f.messages[place].role != roleActivity {
 		return
 	}
 	f.mergeActivityMetadata(place, e)
-	operations := e.values[fieldPatch]
-	if operations == nil {
-		operations = []byte("[]")
+	m := f.messages[place]
+	content := m.member("content")
+	if content == nil || m.repeated || m.member("activityType") == nil {
+		// The reducer in SQL cannot put off such a patch.
+		f.usage.spent += fuelOfCopiedOctet * octetsOf(orEmpty(content))
 	}
-	content := f.messages[place].member("content")
 	if content == nil || bytes.Equal(written(content), []byte("null")) {
 		content = raw("{}")
 	}
-	if f.messages[place].repeated {
+	if m.repeated {
 		content = copied(content, f.owner)
 	}
 	patched := document{owner: f.owner, root: content}
-	if !patched.patch(operations, &f.limits) {
-		return
+	if f.patch(&patched, patch) {
+		m := f.editAlone(place)
+		m.tree.set("content", patched.root)
+		m.patched = true
+		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
 	}
-	m := f.editAlone(place)
-	m.tree.set("content", patched.root)
-	m.patched = true
-	m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+	if copies(patch) {
+		f.mayHaveGrown(string(e.decoded(fieldMessageID)))
+	}
+}
+
+// orEmpty is the value, or an empty object where there is none.
+func orEmpty(v value) value {
+	if v == nil {
+		return raw("{}")
+	}
+	return v
 }
 
 // proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.
 func (f *Fold) proposedActivity(e *event) {
-	if snapshot := e.values[fieldSnapshot]; snapshot != nil && kindOf(snapshot) == isObject {
+	snapshot, patch := e.values[fieldSnapshot], e.values[fieldPatch]
+	if snapshot != nil && kindOf(snapshot) != isObject {
+		snapshot = nil
+	}
+	if snapshot == nil && patch == nil {
+		return
+	}
+	f.bring(e, broughtByMessage|fieldActivityType.set())
+	if patch != nil {
+		patch = asOperations(patch)
+		f.usage.brought += guardedOctets(patch)
+	}
+	if snapshot != nil {
+		f.usage.brought += guardedOctets(snapshot)
 		f.setActivity(e, snapshot, true)
 	}
-	if patch := e.values[fieldPatch]; patch != nil {
-		e.values[fieldPatch] = asOperations(patch)
-		f.patchActivity(e)
+	if patch != nil {
+		f.applyPatch(e, patch)
 	}
 }
 

@@ -107,13 +107,18 @@ func ParseShape(name string) (Shape, error) {
 // events of a run goes into its RUN_STARTED first ([WithInput]). With several runs, each means what it
 // meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
 // and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
-func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {
+//
+// A stream that goes beyond the limits of after, in a run (from one RUN_STARTED to the next) or as a whole, gives a [*LimitError].
+func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.RawMessage, error) {
 	if after == nil {
 		after = New()
 	}
 	c := compact(events, shape, after)
+	if err := c.truth.Err(); err != nil {
+		return nil, err
+	}
 	if !c.life.isNeeded {
-		return c.compacted
+		return c.compacted, nil
 	}
 	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
 	for range maxSteps {
@@ -126,7 +131,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 		events = c.compacted
 		c = compact(events, shape, after)
 	}
-	return events
+	return events, nil
 }
 
 // maxSteps is how often events are repaired and compacted at most; the second time usually changes nothing.
@@ -134,6 +139,7 @@ const maxSteps = 4
 
 func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
 	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after)}
+	c.truth.runsByEvents, c.replica.runsByEvents = true, true
 	c.begin(nil)
 	for _, event := range events {
 		c.add(event)

@@ -20,6 +20,7 @@
 //     once. A field that is null counts as absent, except for a state. Elements of a list of messages that are neither
 //     objects nor strings are left out.
 //   - Patches follow RFC 6902 strictly, within [Limits], and are applied whole or not at all.
+//   - A fold has [Limits], too. One that goes beyond them takes no more events: [Fold.Err].
 //
 // A run folds onto what its parent meant: the caller clones the parent's fold ([Fold.Clone]) where a lineage branches.
 //
@@ -45,14 +46,18 @@ type Fold struct {
 	interrupts   json.RawMessage
 	lanes        []lane
 	limits       Limits
+	usage        usage
+	runsByEvents bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
 	event event // the event at hand
 }
 
 // New returns the fold of nothing: no messages, the state {}, no interrupts.
 func New() *Fold {
-	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]"), limits: DefaultLimits()}
+	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]")}
+	f.SetLimits(DefaultLimits())
 	f.setState(json.RawMessage("{}"))
+	f.usage.size = f.storedSize()
 	return f
 }
 
@@ -67,12 +72,13 @@ func (f *Fold) Clone() *Fold {
 	clone.index = nil
 	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes, octets: f.state.octets}
 	clone.lanes = slices.Clone(f.lanes)
+	clone.usage.copied = slices.Clone(f.usage.copied)
 	clone.event.clear()
 	return &clone
 }
 
-// Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect. The fold keeps no part of
-// the slice.
+// Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect, and a fold that is over one
+// of its limits takes no more: see [Fold.Err]. The fold keeps no part of the slice.
 func (f *Fold) Apply(event []byte) {
 	if f.event.scanWhole(event) {
 		f.applyEvent(&f.event)
@@ -81,10 +87,10 @@ func (f *Fold) Apply(event []byte) {
 }
 
 // ApplyBatch folds a JSON array of events. A text that is not a JSON array gives a *[SyntaxError]; the events before the problem
-// are folded then. The fold keeps no part of the slice.
+// are folded then. A fold that has ended gives [Fold.Err]. The fold keeps no part of the slice.
 func (f *Fold) ApplyBatch(events []byte) error {
 	defer f.event.clear()
-	return walkBatch(events, func(at int) (int, bool) {
+	err := walkBatch(events, func(at int) (int, bool) {
 		if at == len(events) || events[at] != '{' {
 			return skipValue(events, at, 0)
 		}
@@ -94,6 +100,10 @@ func (f *Fold) ApplyBatch(events []byte) error {
 		}
 		return end, ok
 	})
+	if err == nil {
+		err = f.usage.err
+	}
+	return err
 }
 
 // Messages returns the messages in order. The caller must not change the slice, which is valid until the next event. A message
@@ -197,5 +207,6 @@ func Resume(s Snapshot) (*Fold, error) {
 	if err := f.resumeLanes(s.Lanes); err != nil {
 		return nil, err
 	}
+	f.usage.size = f.storedSize()
 	return f, nil
 }

@@ -20,9 +20,10 @@ func (f *Fold) ApplyInput(input []byte) {
 		return
 	}
 	f.event.values[fieldInput] = input
-	if readInput(&f.event) {
+	if readInput(&f.event) && f.beforeEvent() {
 		f.closeLanes(allLanes, &f.event)
 		f.startRun(&f.event)
+		f.endPart()
 	}
 	f.event.clear()
 }

@@ -133,6 +133,7 @@ func (f *Fold) edit(place int) *Message {
 // editAlone is edit for a change that a repeated message takes only at this place.
 func (f *Fold) editAlone(place int) *Message {
 	if m := f.messages[place]; m.repeated {
+		f.looksAtMessages()
 		f.messages[place] = newMessage(bytes.Clone(m.Body()), f.owner)
 	}
 	return f.edit(place)
@@ -274,6 +275,7 @@ func (f *Fold) push(m *Message) {
 	if f.index != nil {
 		f.index.note(m, len(f.messages)-1)
 	}
+	f.holdsMessages()
 }
 
 // insert puts a message without tool calls at a place.
@@ -287,4 +289,5 @@ func (f *Fold) insert(place int, m *Message) {
 	if f.index != nil && (first < 0 || place <= first) {
 		f.index.messages[m.id] = place
 	}
+	f.holdsMessages()
 }

@@ -17,6 +17,7 @@ const (
 
 // startText makes the message, unless one with its id exists: that one is kept with its role and name.
 func (f *Fold) startText(e *event) {
+	f.bring(e, broughtByMessage|fieldName.set())
 	role := e.values[fieldRole]
 	if role == nil {
 		role = []byte(`"assistant"`)
@@ -25,6 +26,7 @@ func (f *Fold) startText(e *event) {
 }
 
 func (f *Fold) startReasoning(e *event) {
+	f.bring(e, broughtByMessage)
 	f.startMessage(e, []byte(`"reasoning"`), nil)
 }
 
@@ -56,6 +58,7 @@ func (m *Message) setSubagent(e *event) {
 
 // continueMessage appends to the content of a message of any role but activity.
 func (f *Fold) continueMessage(e *event) {
+	f.bringPiece(e, broughtByMessage)
 	place := f.find(e.decoded(fieldMessageID))
 	if place < 0 || f.messages[place].role == roleActivity {
 		return
@@ -75,6 +78,7 @@ func (f *Fold) endMessage(e *event) {
 	if e.values[fieldMetadata] == nil {
 		return
 	}
+	f.bring(e, broughtByMessage)
 	if place := f.find(e.decoded(fieldMessageID)); place >= 0 && f.messages[place].role != roleActivity {
 		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
 	}
@@ -82,6 +86,7 @@ func (f *Fold) endMessage(e *event) {
 
 // setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
 func (f *Fold) setEncryptedValue(e *event) {
+	f.bring(e, 1<<fieldEntityID|1<<fieldSubagentRunID|1<<fieldRole|1<<fieldEncryptedValue)
 	encrypted := raw(kept(e.values[fieldEncryptedValue]))
 	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
 		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
@@ -98,6 +103,8 @@ func (f *Fold) setEncryptedValue(e *event) {
 // snapshot's version; when several messages have that id, all of them become the one of the snapshot, and from then on change
 // together.
 func (f *Fold) snapshotMessages(e *event) {
+	f.bring(e, broughtByMessage|fieldMessages.set())
+	f.looksAtMessages()
 	listed := f.parseMessages(e.values[fieldMessages], f.messagesByBody())
 	byID := make(map[string]*Message, len(listed))
 	for _, m := range listed {
@@ -137,6 +144,7 @@ func (f *Fold) snapshotMessages(e *event) {
 	}
 	f.messages = messages
 	f.index = nil
+	f.holdsMessages()
 }
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.

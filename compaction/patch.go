@@ -26,6 +26,7 @@ type document struct {
 	limits  *Limits
 	copied  int64
 	shifted int64
+	spent   int64 // the fuel that it used
 	changes []change
 	way     []value // the containers from the root to the one that changes
 	sizes   []noted
@@ -56,10 +57,10 @@ const (
 // patch applies a list of operations, given as valid JSON, and reports whether all of them succeeded; otherwise the document is
 // what it was. The document keeps no part of the operations' text.
 func (d *document) patch(operations []byte, limits *Limits) bool {
+	d.limits, d.copied, d.shifted, d.spent = limits, 0, 0, 0
 	if operations[0] != '[' {
 		return false
 	}
-	d.limits, d.copied, d.shifted = limits, 0, 0
 	d.owner.patches++
 	d.begin()
 	before, octetsBefore, unpatched := d.bytes, d.octets, d.root
@@ -249,7 +250,7 @@ func (d *document) add(path []string, v value, octets int64) bool {
 		if !ok || at > len(parent.items) {
 			return false
 		}
-		d.shifted += int64(len(parent.items) - at)
+		d.shift(len(parent.items), len(parent.items)-at)
 		parent.items = slices.Insert(parent.items, at, v)
 		d.note(change{kind: added, target: parent, place: at})
 		d.bytes += v.size() + comma(len(parent.items))
@@ -289,7 +290,7 @@ func (d *document) remove(path []string) (old value, ok bool) {
 		old = parent.items[at]
 		d.bytes -= parent.items[at].size() + comma(len(parent.items))
 		d.grow(-(d.leaving(old) + separator(len(parent.items))))
-		d.shifted += int64(len(parent.items) - at - 1)
+		d.shift(len(parent.items), len(parent.items)-at-1)
 		parent.items = slices.Delete(parent.items, at, at+1)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
 		return old, true
@@ -355,7 +356,14 @@ func (d *document) move(from, path []string) bool {
 // takes notes that a value is copied or moved, and reports whether the patch may do that.
 func (d *document) takes(octets int64) bool {
 	d.copied += octets
+	d.spent += fuelOfCopiedOctet * octets
 	return d.copied <= d.limits.PatchCopiedBytes
+}
+
+// shift notes that an item of an array of a length is inserted or removed in front of so many others.
+func (d *document) shift(length, behind int) {
+	d.shifted += int64(behind)
+	d.spent += fuelOfShift(length, behind)
 }
 
 // --- the way to a value ---

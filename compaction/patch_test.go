@@ -17,7 +17,7 @@ func patched(t *testing.T, text, operations string) string {
 	d := document{owner: new(owner), root: raw(text), bytes: len(text), octets: octetsOf(raw(text))}
 	limits := DefaultLimits()
 	ok := d.patch([]byte(operations), &limits)
-	if _, octets := octetsAt(written(d.root), 0); d.octets != octets && operations[0] == '[' {
+	if _, octets := guarded.octetsAt(written(d.root), 0); d.octets != octets && operations[0] == '[' {
 		t.Errorf("%s of %s: kept the size %d of %d", operations, text, d.octets, octets)
 	}
 	result := string(written(d.root))

@@ -5,6 +5,7 @@ package compaction
 // startToolCall adds a call to its parent, an assistant message that is made when there is none. A call that exists is renamed
 // and keeps its arguments, whatever the parent: the same start may come twice.
 func (f *Fold) startToolCall(e *event) {
+	f.bring(e, broughtByCall|fieldToolCallName.set()|fieldParentMessageID.set())
 	if place, ok := f.findCall(e.decoded(fieldToolCallID)); ok {
 		f.restartToolCall(place, e)
 		return
@@ -71,6 +72,7 @@ func (f *Fold) ownerOfNewCall(e *event) int {
 }
 
 func (f *Fold) continueToolCall(e *event) {
+	f.bringPiece(e, broughtByCall)
 	place, ok := f.findCall(e.decoded(fieldToolCallID))
 	if !ok {
 		return
@@ -89,6 +91,7 @@ func (f *Fold) endToolCall(e *event) {
 	if e.values[fieldMetadata] == nil {
 		return
 	}
+	f.bring(e, broughtByCall)
 	if place, ok := f.findCall(e.decoded(fieldToolCallID)); ok {
 		mergeMetadata(f.edit(place.message).ownCall(place.call), e.values[fieldMetadata])
 	}
@@ -97,6 +100,7 @@ func (f *Fold) endToolCall(e *event) {
 // addToolResult makes a message, whether or not its id is known: behind the assistant message that owns the call and the results
 // that follow that, for a provider wants them together; at the end when nobody owns the call.
 func (f *Fold) addToolResult(e *event) {
+	f.bring(e, broughtByCall|fieldMessageID.set()|fieldContent.set())
 	m := &Message{owner: f.owner, hasID: true, role: roleTool, tree: &object{owner: f.owner, members: make([]member, 0, 6)}}
 	m.id = string(e.decoded(fieldMessageID))
 	role := raw(`"tool"`)

@@ -222,8 +222,18 @@ func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAli
 	return items, nil
 }
 
+const LimitLockWait = `-- name: LimitLockWait :exec
+select pg_catalog.set_config('lock_timeout', '200ms', true)
+`
+
+// As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+func (q *Queries) LimitLockWait(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, LimitLockWait)
+	return err
+}
+
 const NoteReap = `-- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false)
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap')
 `
 
 func (q *Queries) NoteReap(ctx context.Context) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
@@ -101,7 +102,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		}
 	}
 	var err error
-	if job.foldLimits, err = readLimits(ctx, queries); err != nil {
+	if job.foldLimits, err = pgagui.New(pool, nil).FoldLimits(ctx); err != nil {
 		return Compacted{}, err
 	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {

@@ -168,6 +168,9 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 			}
 			return t.took(len(batch.Events)+len(batch.Input), loaded.fold)
 		})
+		if err == nil {
+			err = loaded.fold.EndRun()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -254,6 +257,9 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		current.logBytes += batch.StoredBytes
 		current.events += int64(batch.N)
 		if batch.FirstSeq+int64(batch.N) > run.LastSeq {
+			if err := current.fold.EndRun(); err != nil {
+				return err
+			}
 			t.finish(run, current)
 		}
 		return t.took(len(batch.Events) + len(batch.Input))

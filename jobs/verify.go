@@ -103,7 +103,7 @@ type ThreadProblem struct {
 // pgagui.ErrUnknownThread for one of Threads.
 func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
 	begin := time.Now()
-	foldLimits, err := readLimits(ctx, db.New(pool))
+	foldLimits, err := pgagui.New(pool, nil).FoldLimits(ctx)
 	if err != nil {
 		return Verified{}, err
 	}

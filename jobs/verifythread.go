@@ -208,8 +208,11 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || batch.Input != nil || !run.isChecked && cutsBatch(*run.ThroughSeq) {
 		return c.applyEvents(ctx, run, batch)
 	}
-	if run.fold.ApplyBatch(batch.Events) != nil {
-		run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+	if err := run.fold.ApplyBatch(batch.Events); err != nil {
+		run.failure = err
+		if run.fold.Err() == nil {
+			run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+		}
 		return nil
 	}
 	if !run.isChecked && *run.ThroughSeq == lastSeq {
@@ -256,6 +259,9 @@ func (c *snapshotCheck) begin(ctx context.Context, run *runCheck) error {
 	if err := c.begin(ctx, run.parent); err != nil {
 		return err
 	}
+	if err := run.parent.fold.EndRun(); err != nil && run.parent.failure == nil {
+		run.parent.failure = err
+	}
 	run.failure = run.parent.failure
 	run.parent.children--
 	if run.parent.children > 0 {
@@ -274,6 +280,9 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 	run.isChecked = true
 	if err := c.begin(ctx, run); err != nil {
 		return err
+	}
+	if run.failure == nil {
+		run.failure = run.fold.Err()
 	}
 	if run.failure != nil {
 		c.set(run, "the snapshot cannot be compared with the log: "+run.failure.Error())

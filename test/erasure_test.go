@@ -1,6 +1,8 @@
 package test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,5 +83,54 @@ func TestErasuresNeedTheirSalt(t *testing.T) {
 	was := list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0]
 	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil || was != list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0] {
 		t.Errorf("the salt has changed (%v)", err)
+	}
+}
+
+// The commands of docs/erasure.md run, and leave no name of an erased thread in the statistics.
+func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	run := func(statement string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, thread := range []string{"s3cret thread", "other thread"} {
+		run(`select agui.append('` + thread + `', run, '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"` + thread + `","delta":"x"},{"type":"RUN_FINISHED"}]')
+			from unnest('{s3cret run,b}'::text[]) as run`)
+		run(`select agui.set_thread('` + thread + `', title => '` + thread + `', metadata => '{"x":"` + thread + `"}'), agui.save_session_state('` + thread + `', '` + thread + `', '1')`)
+	}
+	run(`call agui.compact()`)
+	run(`analyze`)
+	const named = `select coalesce(string_agg(tablename || '.' || attname, ' ' order by 1), '') from pg_stats
+		where schemaname = 'agui' and concat(most_common_vals, histogram_bounds) like '%s3cret%'`
+	if list(t, pool, named)[0] == "" {
+		t.Fatal("the statistics hold no name: the test shows nothing")
+	}
+	run(`select agui.erase('s3cret thread')`)
+	run(`select agui.erase('other thread')`)
+	run(`select agui.append('third', 'r', '[{"type":"RUN_STARTED"}]')`)
+	page, err := os.ReadFile("../docs/erasure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	left := "all"
+	for attempt := 0; left != "" && attempt < 10; attempt++ { // a transaction that still sees the rows keeps them: an autovacuum worker's, for instance
+		for _, block := range blocks {
+			for statement := range strings.SplitSeq(block[1], ";\n") {
+				if strings.TrimSpace(statement) != "" {
+					run(statement)
+				}
+			}
+		}
+		left = list(t, pool, named)[0]
+	}
+	if left != "" {
+		t.Errorf("names in the statistics of %s", left)
 	}
 }

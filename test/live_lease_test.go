@@ -373,7 +373,7 @@ func TestSettingsWithoutTheirRows(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_patches())`
+	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds())`
 	want := answerOf[string](t, pool, held)
 	mustRun(t, pool, `delete from agui_internal.setting`)
 	if got := answerOf[string](t, pool, held); got != want {

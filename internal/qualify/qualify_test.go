@@ -36,14 +36,17 @@ func TestSQL(t *testing.T) {
 func TestSQLRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"select x\nwhere a = b + 1":                  `line 2: "+"`,
-		`select x where a in (1, 2)`:                 `"in"`,
-		`select x where a like 'b%'`:                 `"like"`,
-		`select x where a between 1 and 2`:           `"between"`,
-		`select nullif(a, '')`:                       `"nullif"`,
-		`select x where a is not distinct from b`:    `"distinct"`,
-		`select case a when b then c end`:            `"case"`,
-		`select x from agui.a join agui.b using (c)`: `"using"`,
+		`select x where a <= least(b, c) + 1`:           `"+"`,
+		`select x where a = case when b then c end + 1`: `"+"`,
+		`select x where a = any (b) || c`:               `"||"`,
+		"select x\nwhere a = b + 1":                     `line 2: "+"`,
+		`select x where a in (1, 2)`:                    `"in"`,
+		`select x where a like 'b%'`:                    `"like"`,
+		`select x where a between 1 and 2`:              `"between"`,
+		`select nullif(a, '')`:                          `"nullif"`,
+		`select x where a is not distinct from b`:       `"distinct"`,
+		`select case a when b then c end`:               `"case"`,
+		`select x from agui.a join agui.b using (c)`:    `"using"`,
 	} {
 		if _, err := SQL(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to name %s", text, err, want)

@@ -87,6 +87,7 @@ create table agui.run (
     ended_at   timestamptz,
     seen_at    timestamptz,
     has_heartbeat boolean not null default false,
+    open_from  int not null default 1,
     stop_requested_at timestamptz,
     stop_reason text,
     cut_off_reason text,
@@ -122,6 +123,8 @@ comment on column agui.run.ended_at is 'recorded_at of its last event, also wher
 comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run.has_heartbeat is
     'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
+comment on column agui.run.open_from is
+    'No run of the thread with a smaller number was in progress when this one began, or has been since: whoever looks for one begins here.';
 comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
 comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -193,6 +196,8 @@ create table agui.thread_activity (
     derived_title text,
     agent         text,
     metadata      jsonb not null default '{}',
+    written_in    xid8,
+    writes        smallint not null default 0,
     constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
 );
 
@@ -210,6 +215,8 @@ comment on column agui.thread_activity.derived_title is
     'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity.agent is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity.metadata is 'What an application keeps with the thread, a JSON object.';
+comment on column agui.thread_activity.written_in is 'For agui.append: the transaction that set active_at last; null: it has done so for good.';
+comment on column agui.thread_activity.writes is 'How often that transaction has set it.';
 comment on index agui.thread_activity_by_time is 'A page of the threads of a scope, newest activity first.';
 
 create table agui.message (
@@ -451,7 +458,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''11c9c534fb4b9b0decea6df8b3ebfbe9cca40aab1db1168207fda14e6171f9b4'', ''{
+as 'select 1, ''0d156a5aa73db57ed4389a022ef60629bc69a64313befd5f067b5628b033c8c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

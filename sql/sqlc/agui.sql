@@ -86,6 +86,7 @@ create table agui.run (
     "ended_at" timestamp with time zone,
     "seen_at" timestamp with time zone,
     "has_heartbeat" boolean not null,
+    "open_from" integer not null,
     "stop_requested_at" timestamp with time zone,
     "stop_reason" text,
     "cut_off_reason" text,
@@ -105,6 +106,7 @@ comment on column agui.run."started_at" is 'recorded_at of its first event.';
 comment on column agui.run."ended_at" is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run."seen_at" is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run."has_heartbeat" is 'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
+comment on column agui.run."open_from" is 'No run of the thread with a smaller number was in progress when this one began, or has been since: whoever looks for one begins here.';
 comment on column agui.run."stop_requested_at" is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run."stop_reason" is 'The reason that was given for it; null: none.';
 comment on column agui.run."cut_off_reason" is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -183,7 +185,9 @@ create table agui.thread_activity (
     "title" text,
     "derived_title" text,
     "agent" text,
-    "metadata" jsonb not null
+    "metadata" jsonb not null,
+    "written_in" xid8,
+    "writes" smallint not null
 );
 comment on table agui.thread_activity is 'What lists of threads need of each: when it was active, and what agui.set_thread sets. A run that begins or ends updates it, the events between do not.';
 comment on column agui.thread_activity."scope_key" is 'The first 64 bits of thread_key, as a number: the hash of the scope.';
@@ -193,6 +197,8 @@ comment on column agui.thread_activity."title" is 'The title that was set; null:
 comment on column agui.thread_activity."derived_title" is 'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity."agent" is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity."metadata" is 'What an application keeps with the thread, a JSON object.';
+comment on column agui.thread_activity."written_in" is 'For agui.append: the transaction that set active_at last; null: it has done so for good.';
+comment on column agui.thread_activity."writes" is 'How often that transaction has set it.';
 
 create table agui.event (
     "scope" text not null,
@@ -245,7 +251,7 @@ create table agui.quarantine (
     "run_no" integer
 );
 comment on table agui.quarantine is 'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
-comment on column agui.quarantine."job" is 'compact, compact_running or repack.';
+comment on column agui.quarantine."job" is 'compact, compact_running, reap or repack.';
 comment on column agui.quarantine."scope" is 'Scope of the thread.';
 comment on column agui.quarantine."thread_id" is 'The thread.';
 comment on column agui.quarantine."run_id" is 'The run.';

@@ -62,8 +62,15 @@ begin
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then
-        perform pg_advisory_xact_lock(lock)
-        from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+        perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
+        from (
+            select agui_internal.thread_lock_id(key) as lock, min(key::text) as key
+            from unnest(keys) as item (key)
+            group by lock
+            order by lock
+            offset 0
+        ) as item
+        where not pg_try_advisory_xact_lock(lock);
     else
         for call in
             with taken as materialized (
@@ -78,7 +85,8 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
+                format('run "%s" of thread "%s": the thread is locked by %s', call.run_id, call.thread_id,
+                    agui_internal.lock_holders(agui_internal.thread_lock_id(call.key))),
                 null, 'Repeat the call, or let it wait.'
             );
             return next answer;

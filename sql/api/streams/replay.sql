@@ -34,6 +34,6 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
     'same key, UI013 there is no such shape, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;

@@ -39,7 +39,7 @@ as $$
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
-                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.forget_ended_runs', 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
             ]),
@@ -71,7 +71,9 @@ as $$
         where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
         union all
         select 'pg_monitor'
-        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value')
+        where routine.proname in (
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value'
+        )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;

@@ -33,6 +33,22 @@ begin atomic
     (
         'patch_shifted_items', 100000000, 'count', 0, 10000000000,
         'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
+    ),
+    (
+        'fold_bytes', 67108864, 'bytes', 0, 268435456,
+        'The size of a conversation as a fold has it: its messages, state and interrupts together.'
+    ),
+    (
+        'fold_messages', 200000, 'count', 0, 1000000,
+        'The messages of a conversation.'
+    ),
+    (
+        'fold_lanes', 256, 'count', 0, 10000,
+        'The streams of chunks that are open at the same time.'
+    ),
+    (
+        'fold_fuel', 4000000000, 'count', 0, 1000000000000,
+        'The work of folding one run: an octet that its events bring is 1.'
     );
 end;
 
