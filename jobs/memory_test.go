@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -84,7 +85,7 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 // A job stays within the memory that its process has, whatever it reads and however many workers it has.
 func TestJobsStayWithinTheirMemory(t *testing.T) {
 	t.Parallel()
-	if testdb.PeakMemory(os.Getpid()) == 0 {
+	if memory.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell how much memory a process took")
 	}
 	const limit, most = 100, 128 // MB: GOMEMLIMIT, and what the process may take in all
@@ -145,7 +146,7 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stop := testdb.WatchMemory(connection)
+				stop := memory.WatchSessions(func() []int { return []int{int(connection.PgConn().PID())} })
 				if _, err := connection.Exec(t.Context(), statement); err != nil {
 					t.Errorf("%s: %v", statement, err)
 				}
