@@ -146,6 +146,7 @@ create table agui.batch (
     run_no      int not null,
     events      json not null,
     earlier_us  int[],
+    text_bytes  int,
     -- No check constraints: they would take 6 % of the append of a token. agui.verify looks after what they would say.
     primary key (thread_key, first_seq)
 );
@@ -164,6 +165,8 @@ comment on column agui.batch.run_no is
     'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
 comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
+comment on column agui.batch.text_bytes is
+    'Octets of events where they may be compressed, so that a page of the log can be bounded without opening them; null: about as many as are stored.';
 comment on column agui.batch.earlier_us is
     'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events '
     'made; null: all at once.';
@@ -455,7 +458,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8c7f49b9826cc4586cc1c948909b6b811d7611a3cd4aadea3760645770a35119'', ''{
+as 'select 1, ''0d156a5aa73db57ed4389a022ef60629bc69a64313befd5f067b5628b033c8c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

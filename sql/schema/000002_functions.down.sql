@@ -103,11 +103,13 @@ drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, throu
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
 drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
-drop function agui_internal.most_bytes(document json, exact_from int);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
+drop function agui_internal.fits(document json, max_bytes bigint);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
+drop function agui_internal.batch_bytes(events json, text_bytes int);
+drop function agui_internal.text_bytes(document json);
 drop function agui_internal.privilege_changes();
 drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
 drop function agui_internal.timeline();
@@ -224,6 +226,7 @@ drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
+drop function agui_internal.text_bytes_to_store(events json);
 drop function agui_internal.status_after(last_event_type text);
 drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
 drop function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text);
@@ -363,7 +366,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8c7f49b9826cc4586cc1c948909b6b811d7611a3cd4aadea3760645770a35119'', ''{
+as 'select 1, ''0d156a5aa73db57ed4389a022ef60629bc69a64313befd5f067b5628b033c8c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -40,8 +40,10 @@ begin
     if new_n is not null then
         perform agui_internal.lock_thread(key);
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes)
+        select
+            key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[],
+            agui_internal.text_bytes_to_store(append.events)
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
@@ -198,8 +200,10 @@ begin
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
-                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+                select
+                    asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events,
+                    agui_internal.text_bytes_to_store(asked.events)
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
                 where asked.n is not null
@@ -2545,6 +2549,7 @@ begin
         news.recorded_at,
         news.earlier_us,
         news.events,
+        news.text_bytes,
         greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
@@ -2578,7 +2583,7 @@ begin
             return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
             continue;
         end if;
-        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        size := agui_internal.batch_bytes(batch.events, batch.text_bytes);
         if is_begun and size > room then
             cut := cut || batch.thread_no;
             return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
@@ -5363,8 +5368,11 @@ begin
             select * into stored
             from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
         else
-            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+            values (
+                key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events,
+                agui_internal.text_bytes_to_store(new_events)
+            )
             on conflict do nothing
             returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
             into stored;
@@ -5550,7 +5558,7 @@ begin
         group by dated.span
     ),
     stored as (
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us)
         select
             insert_imported.thread_key,
             insert_imported.after_seq + batch.first_position,
@@ -5558,6 +5566,7 @@ begin
             batch.n,
             insert_imported.run_no,
             batch.events::json,
+            octet_length(batch.events),
             case
                 when batch.times[1] < batch.recorded_at then (
                     select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
@@ -6337,6 +6346,23 @@ comment on function agui_internal.status_after(text) is
     'The status of a run whose life cycle came to an event of this type; null: it only began.';
 
 revoke execute on function agui_internal.status_after(text) from public;
+
+-- sql/internal/append/text_bytes_to_store.sql
+create or replace function agui_internal.text_bytes_to_store(events json)
+returns int
+language sql
+stable
+parallel safe
+return case
+    -- As a rule they come as they are. From a table they may come compressed.
+    when pg_column_compression(events) is not null then octet_length(events::text)
+    when pg_column_size(events) > 2000 then pg_column_size(events)
+end;
+
+comment on function agui_internal.text_bytes_to_store(json) is
+    'batch.text_bytes of a batch that is to be stored: with some octets more than its text has, or null where it is too small to be compressed.';
+
+revoke execute on function agui_internal.text_bytes_to_store(json) from public;
 
 -- sql/internal/append/thread_lock_id.sql
 create or replace function agui_internal.thread_lock_id(thread_key uuid)
@@ -9105,8 +9131,7 @@ declare
     begins_run    boolean := false;
     last_seq      bigint;
 
-    -- Stored bytes. Uncompressed it is 2 MB at most.
-    large     constant int := 8000;
+    large     constant int := 256 * 1024;  -- bytes
     from_seq  bigint;  -- the batches that begin before it are folded
     large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
@@ -9131,7 +9156,7 @@ begin
                     case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
                 cross join lateral (
-                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                    select large_seq is null and agui_internal.batch_bytes(stored.events, stored.text_bytes) > large as is_large
                 ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
@@ -11559,6 +11584,36 @@ comment on function agui_internal.privilege_changes() is
 
 revoke execute on function agui_internal.privilege_changes() from public;
 
+-- sql/internal/read/text_bytes.sql
+create or replace function agui_internal.text_bytes(document json)
+returns int
+language sql
+stable
+parallel safe
+-- What is not compressed is as large as it is stored.
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    else octet_length(document::text)
+end;
+
+comment on function agui_internal.text_bytes(json) is
+    'Octets of the text of a stored JSON value, which is opened only where it is compressed; null for null.';
+
+revoke execute on function agui_internal.text_bytes(json) from public;
+
+-- sql/internal/read/batch_bytes.sql
+create or replace function agui_internal.batch_bytes(events json, text_bytes int)
+returns int
+language sql
+stable
+parallel safe
+return coalesce(text_bytes, agui_internal.text_bytes(events));
+
+comment on function agui_internal.batch_bytes(json, int) is
+    'Octets of the text of a batch, given its columns as they come from the table; as a rule it is not opened for that.';
+
+revoke execute on function agui_internal.batch_bytes(json, int) from public;
+
 -- sql/internal/read/batch_with.sql
 -- Planned as part of the query that calls it: so it has no search_path of its own, and names its
 -- columns.
@@ -11612,6 +11667,19 @@ comment on function agui_internal.batches_behind(uuid, bigint) is
     'events may come before that one.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
+
+-- sql/internal/read/fits.sql
+create or replace function agui_internal.fits(document json, max_bytes bigint)
+returns boolean
+language sql
+stable
+parallel safe
+-- To open it takes as long as to read it: that is left to what may be too large. The formats cannot do better than lz4, 255 octets for one.
+return 255 * pg_column_size(document)::bigint <= max_bytes or agui_internal.text_bytes(document) <= max_bytes;
+
+comment on function agui_internal.fits(json, bigint) is 'Whether the text of a stored JSON value has max_bytes octets or fewer.';
+
+revoke execute on function agui_internal.fits(json, bigint) from public;
 
 -- sql/internal/read/fold_at.sql
 create or replace function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz default null)
@@ -11682,26 +11750,6 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
--- sql/internal/read/most_bytes.sql
--- The exact length takes opening the value, which a page of many small ones does not pay for.
-create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
-returns bigint
-language sql
-stable
-parallel safe
-return case
-    when pg_column_compression(document) is null then pg_column_size(document)
-    when pg_column_size(document) >= exact_from then octet_length(document::text)
-    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
-    else 255 * pg_column_size(document)
-end;
-
-comment on function agui_internal.most_bytes(json, int) is
-    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
-    'bytes or more as stored; null for null.';
-
-revoke execute on function agui_internal.most_bytes(json, int) from public;
-
 -- sql/internal/read/page_of_batches.sql
 create or replace function agui_internal.page_of_batches(
     thread_key uuid,
@@ -11722,13 +11770,42 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     next_batch record;
-    next_bytes bigint;
     row_count  int := 0;
 begin
+    -- As a rule all rows fit: the loop would take as long as to read them.
+    if input_seqs = '{}' then
+        select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
+        into last_seq, bytes, has_more
+        from (
+            select batch.first_seq, agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes
+            from agui.batch as batch
+            where batch.thread_key = page_of_batches.thread_key
+                and batch.first_seq between from_seq and page_of_batches.through_seq
+                and batch.run_no = any (run_nos)
+            order by batch.first_seq
+            limit max_rows
+        ) as batch;
+        if (bytes > max_bytes) is not true then
+            return;
+        end if;
+    end if;
+
+    last_seq := null;
     bytes := 0;
     has_more := false;
     for next_batch in
-        select batch.first_seq, batch.n, batch.run_no, batch.events
+        select
+            batch.first_seq,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) + coalesce(
+                (
+                    select sum(agui_internal.text_bytes(given.input))
+                    from unnest(input_seqs) as place (seq)
+                    join agui.run_input as given
+                        on given.thread_key = batch.thread_key and given.run_no = batch.run_no
+                    where place.seq between batch.first_seq and batch.first_seq + batch.n - 1
+                ),
+                0
+            ) as bytes
         from agui.batch as batch
         where batch.thread_key = page_of_batches.thread_key
             and batch.first_seq between from_seq and page_of_batches.through_seq
@@ -11736,24 +11813,10 @@ begin
         order by batch.first_seq
         limit max_rows + 1
     loop
-        next_bytes := agui_internal.most_bytes(next_batch.events);
-        if input_seqs <> '{}' then
-            next_bytes := next_bytes + (
-                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
-                from agui.run_input as beside
-                where beside.thread_key = page_of_batches.thread_key
-                    and beside.run_no = next_batch.run_no
-                    and exists (
-                        select
-                        from unnest(input_seqs) as place (seq)
-                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
-                    )
-            );
-        end if;
-        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_batch.bytes > max_bytes;
         exit when has_more;
         row_count := row_count + 1;
-        bytes := bytes + next_bytes;
+        bytes := bytes + next_batch.bytes;
         last_seq := next_batch.first_seq;
     end loop;
 end
@@ -11761,8 +11824,8 @@ $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
     'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
-    'count at input_seqs; has_more says that others follow.';
+    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
+    'input_seqs; has_more says that others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
@@ -11863,6 +11926,7 @@ begin
     set n = cardinality(payloads),
         recorded_at = joined_at,
         events = ('[' || array_to_string(payloads, ',') || ']')::json,
+        text_bytes = octet_length(array_to_string(payloads, ',')) + 2,
         earlier_us = (
             select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
             from unnest(times) with ordinality as event (recorded_at, position)
@@ -12019,11 +12083,7 @@ begin
     for next_batch in
         select
             batch.first_seq, batch.n, batch.recorded_at,
-            -- One that is too large as it is stored need not be opened.
-            case
-                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
-                else octet_length(batch.events::text)
-            end as bytes,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -16714,7 +16774,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''ad212b0f7c6c629f280e579ed09f80eee43f6ed404bd42006343d96117619f85'', ''{
+as 'select 2, ''c52267cd0d38d3e4fcc837f8108d2c9849a11e5096c584ebc8ff73673be5be6f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16733,19 +16793,20 @@ routine agui.state, routine agui.status, routine agui.thread_key, routine agui.t
 routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
 routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine agui_internal.allow_log_change,
 routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
-routine agui_internal.back_off, routine agui_internal.batch_with, routine agui_internal.batches_behind,
-routine agui_internal.begin_step, routine agui_internal.catalog_objects, routine agui_internal.changed_objects,
-routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
-routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
-routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
-routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_runs,
-routine agui_internal.compact_snapshots, routine agui_internal.compact_step, routine agui_internal.count_plain_events,
-routine agui_internal.define_settings, routine agui_internal.delete_unused_messages,
-routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
-routine agui_internal.ensure_thread, routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.erased_at, routine agui_internal.erasure_key, routine agui_internal.event_references,
-routine agui_internal.event_time, routine agui_internal.event_type, routine agui_internal.expected_privileges,
-routine agui_internal.fill_title, routine agui_internal.find_checkpoint, routine agui_internal.find_run,
+routine agui_internal.back_off, routine agui_internal.batch_bytes, routine agui_internal.batch_with,
+routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui_internal.choose_to_compact, routine agui_internal.claimed_messages, routine agui_internal.close_run,
+routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
+routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
+routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
+routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
+routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
+routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
+routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fits,
 routine agui_internal.fold_activity, routine agui_internal.fold_at, routine agui_internal.fold_base,
 routine agui_internal.fold_bucket, routine agui_internal.fold_call_name, routine agui_internal.fold_calls,
 routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
@@ -16784,16 +16845,16 @@ routine agui_internal.life_cycle, routine agui_internal.limits_of_folds, routine
 routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
 routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted, routine agui_internal.match_beginning,
 routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.most_bytes, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
-routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
-routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches,
-routine agui_internal.plain_event_count, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
-routine agui_internal.prune_snapshots, routine agui_internal.quoted_id, routine agui_internal.reachable_since,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_fold, routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
+routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
+routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
+routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
 routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
 routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
 routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
@@ -16805,13 +16866,14 @@ routine agui_internal.settle_activity, routine agui_internal.show_checkpoint, ro
 routine agui_internal.show_threads, routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference,
 routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs, routine agui_internal.status_after,
 routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
-routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
-routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.wait_for_lock,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+routine agui_internal.text_bytes, routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text,
+routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
 table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,

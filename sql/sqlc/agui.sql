@@ -11,7 +11,8 @@ create table agui.batch (
     "n" integer not null,
     "run_no" integer not null,
     "events" json not null,
-    "earlier_us" integer[]
+    "earlier_us" integer[],
+    "text_bytes" integer
 );
 comment on table agui.batch is 'The log: a row holds the events of one append call, or of several that agui.repack joined. Triggers refuse every other change.';
 comment on column agui.batch."first_seq" is 'seq of the first event in the batch; the next batch of the thread begins at first_seq + n.';
@@ -20,6 +21,7 @@ comment on column agui.batch."n" is 'Number of events in the batch.';
 comment on column agui.batch."run_no" is 'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
 comment on column agui.batch."events" is 'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
 comment on column agui.batch."earlier_us" is 'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events made; null: all at once.';
+comment on column agui.batch."text_bytes" is 'Octets of events where they may be compressed, so that a page of the log can be bounded without opening them; null: about as many as are stored.';
 
 create table agui.checkpoint (
     "thread_key" uuid not null,

@@ -27,8 +27,10 @@ begin
     if new_n is not null then
         perform agui_internal.lock_thread(key);
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes)
+        select
+            key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[],
+            agui_internal.text_bytes_to_store(append.events)
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;

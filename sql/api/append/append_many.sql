@@ -108,8 +108,10 @@ begin
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
-                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+                select
+                    asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events,
+                    agui_internal.text_bytes_to_store(asked.events)
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
                 where asked.n is not null

@@ -166,8 +166,11 @@ begin
             select * into stored
             from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
         else
-            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+            values (
+                key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events,
+                agui_internal.text_bytes_to_store(new_events)
+            )
             on conflict do nothing
             returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
             into stored;

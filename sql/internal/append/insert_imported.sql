@@ -58,7 +58,7 @@ begin
         group by dated.span
     ),
     stored as (
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us)
         select
             insert_imported.thread_key,
             insert_imported.after_seq + batch.first_position,
@@ -66,6 +66,7 @@ begin
             batch.n,
             insert_imported.run_no,
             batch.events::json,
+            octet_length(batch.events),
             case
                 when batch.times[1] < batch.recorded_at then (
                     select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)

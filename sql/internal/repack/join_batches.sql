@@ -30,6 +30,7 @@ begin
     set n = cardinality(payloads),
         recorded_at = joined_at,
         events = ('[' || array_to_string(payloads, ',') || ']')::json,
+        text_bytes = octet_length(array_to_string(payloads, ',')) + 2,
         earlier_us = (
             select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
             from unnest(times) with ordinality as event (recorded_at, position)
