@@ -27,9 +27,9 @@ func appendLarge(t *testing.T, pool *pgxpool.Pool, threadID, runID, parentID str
 	appendInBatches(t, pgagui.New(pool, nil), threadID, runID, parentID, 1, body...)
 	damage(t, pool, fmt.Sprintf(`
 		update agui.batch
-		set events = large.events::json, text_bytes = octet_length(large.events)
-		from agui.run, (select %s) as large (events)
-		where run.thread_key = agui.thread_key('', '%s') and run.run_id = '%s'
+		set events = (%[1]s)::json, text_bytes = octet_length(%[1]s)
+		from agui.run
+		where run.thread_key = agui.thread_key('', '%[2]s') and run.run_id = '%[3]s'
 			and batch.thread_key = run.thread_key and batch.run_no = run.run_no
 			and batch.events::text = '[{"type":"CUSTOM"}]'`, array, threadID, runID))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -217,7 +218,7 @@ func beginCompaction(t *testing.T, how, address string, megabytes int, peak *ato
 		ended := make(chan error, 1)
 		go func() { ended <- process.Wait() }()
 		for {
-			peak.Store(max(peak.Load(), testdb.PeakMemory(process.Process.Pid)))
+			peak.Store(max(peak.Load(), memory.Peak(process.Process.Pid)))
 			select {
 			case err := <-ended:
 				call.ended <- err
