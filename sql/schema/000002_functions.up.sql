@@ -1681,6 +1681,9 @@ declare
     opened     int[] := '{}'; -- what the node was opened to
     visits     int[] := '{}'; -- operations that went into the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
+    given_depth int;          -- of the document as it came; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since reaches deeper
+    first_depth int;          -- the same before the patch at hand
 
     -- What nodes were opened to.
     opened_count int := 0;
@@ -1714,6 +1717,7 @@ declare
 
     -- Where it leads, and what it does there.
     node    int;
+    depth   int;     -- of the value, or more
     used    int;     -- tokens of the target up to the node
     token   text;    -- the one after them
     owner   int;     -- what that is looked up in, or, at the target, what the node was found in
@@ -1770,6 +1774,7 @@ begin
         end if;
         copied := 0;
         shifted := 0;
+        first_depth := added_depth;
 
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
@@ -1875,25 +1880,43 @@ begin
                 -- What happens there.
 
                 changed := null;
-                if step in ('add', 'replace') and cardinality(target) + pg_column_size(value) / 8 > max_depth
-                    and agui_internal.json_too_deep(coalesce(printed, value::text), max_depth - cardinality(target))
-                then
-                    failure := 'the document would be too deep';
-                    exit;
+                size := null;
+                if step in ('add', 'replace') then
+                    -- What is copied is as deep as the document at most, so the document is measured, once.
+                    if printed is not null and sizes is not null and pg_column_size(value) > 400 and given_depth is null then
+                        given_depth := agui_internal.json_depth(document::text);
+                    end if;
+                    depth := case
+                        when jsonb_typeof(value) not in ('object', 'array') then 0
+                        when sizes is null or pg_column_size(value) <= 400 then pg_column_size(value) / 8
+                        when printed is null then agui_internal.json_depth(value::text)
+                        else greatest(given_depth, added_depth)
+                    end;
+                    if cardinality(target) + depth > max_depth then
+                        depth := agui_internal.json_depth(coalesce(printed, value::text));
+                    end if;
+                    if cardinality(target) + depth > max_depth then
+                        failure := 'the document would be too deep';
+                        exit;
+                    end if;
+                    added_depth := greatest(added_depth, cardinality(target) + depth);
                 end if;
 
                 case
                     -- The node is the target.
 
                     when used = cardinality(target) then
-                        if step in ('take', 'fetch', 'test') then
-                            piece := agui_internal.json_node_value(node, pieces, opened, members, added, items);
-                            if step = 'test' then
-                                if piece <> value then
-                                    failure := 'the value there is another one';
-                                end if;
-                            else
-                                value := piece;
+                        if step in ('take', 'fetch') then
+                            value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
+                            -- To put it together takes more than to hand it out, so it stays in one piece where no undoing takes it apart.
+                            if noted = 0 and opened[node] is not null then
+                                pieces[node] := value;
+                                opened[node] := null;
+                                visits[node] := 0;
+                            end if;
+                        elsif step = 'test' then
+                            if agui_internal.json_node_value(node, pieces, opened, members, added, items) <> value then
+                                failure := 'the value there is another one';
                             end if;
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
@@ -1965,8 +1988,16 @@ begin
                             token := rest[cardinality(rest)];
                             case coalesce(jsonb_typeof(parent), 'nothing')
                                 when 'object' then
-                                    changed := node;
-                                    piece := jsonb_set(piece, rest, value);
+                                    if sizes is not null and not parent ? token then
+                                        size := sizes[node] + octet_length(coalesce(printed, value::text)) + octet_length(to_jsonb(token)::text) + 2
+                                            + case when parent <> '{}' then 2 else 0 end;
+                                    end if;
+                                    if sizes[1] + size - sizes[node] > max_bytes then
+                                        failure := 'the document would be too large';
+                                    else
+                                        changed := node;
+                                        piece := jsonb_set(piece, rest, value);
+                                    end if;
                                 when 'array' then
                                     if token = '-' then
                                         token := jsonb_array_length(parent);
@@ -1975,8 +2006,17 @@ begin
                                         behind := jsonb_array_length(parent) - token::int;
                                         shifted := shifted + behind;
                                         spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
-                                        changed := node;
-                                        piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
+                                        -- What would be too large is not made first.
+                                        if sizes is not null then
+                                            size := sizes[node] + octet_length(coalesce(printed, value::text))
+                                                + case when jsonb_array_length(parent) > 0 then 2 else 0 end;
+                                        end if;
+                                        if sizes[1] + size - sizes[node] > max_bytes then
+                                            failure := 'the document would be too large';
+                                        else
+                                            changed := node;
+                                            piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
+                                        end if;
                                     else
                                         failure := 'the array has no such position';
                                     end if;
@@ -2033,7 +2073,7 @@ begin
                 grown := 0;
                 if sizes is not null and failure is null then
                     grown_count := 0;
-                    if changed is not null then
+                    if changed is not null and size is null then
                         size := octet_length(
                             case
                                 when step not in ('add', 'replace') or used < cardinality(target) and opened[node] is null then piece::text
@@ -2172,6 +2212,7 @@ begin
             noted := noted - 1;
         end loop;
 
+        added_depth := first_depth;
         problem := coalesce(problem, failure);
         failure := null;
     end loop;
@@ -10767,6 +10808,8 @@ comment on domain agui_internal.json_nodes is
     'The members of a JSON object or the items of an array, as numbers, while agui_internal.json_patch_apply has it taken apart.';
 
 -- sql/internal/json/json_node_value.sql
+-- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be 1,000 deep.
+--
 -- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
 -- agui_internal.json_patch_apply asks for.
 create or replace function agui_internal.json_node_value(
@@ -10782,39 +10825,69 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
+declare
+    owners   int[] := array[opened[node]]; -- what nodes were opened to, each before those in it
+    position int := 1;
+    owner    int;
+    child    int;
+    made     jsonb[] := '{}';              -- the value of each owner
+    value    jsonb;
 begin
     if opened[node] is null then
         return pieces[node];
-    elsif members[opened[node]] is not null then
-        return (
-            select coalesce(jsonb_object_agg(member.name, member.value), '{}')
-            from (
-                select
-                    child.name,
-                    coalesce(
-                        pieces[child.node::int],
-                        agui_internal.json_node_value(child.node::int, pieces, opened, members, added, items)
-                    ) as value
-                from jsonb_each_text(
-                    members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
-                ) as child (name, node)
-                offset 0
-            ) as member
-            where member.value is not null
-        );
-    else
-        return (
-            select coalesce(
-                jsonb_agg(
-                    coalesce(pieces[item.node], agui_internal.json_node_value(item.node, pieces, opened, members, added, items))
-                    order by item.position
-                ),
-                '[]'
-            )
-            from unnest(items[opened[json_node_value.node]]) with ordinality as item (node, position)
-        );
     end if;
+
+    -- Where nothing but the root is opened, there is nothing to look for.
+    while cardinality(opened) > 1 and position <= cardinality(owners) loop
+        owner := owners[position];
+        if members[owner] is not null then
+            for child in
+                select opened[named.node::int]
+                from jsonb_each_text(members[owner] || coalesce(added[owner], '{}')) as named (name, node)
+                where opened[named.node::int] is not null
+            loop
+                owners := array_append(owners, child);
+            end loop;
+        else
+            for child in
+                select opened[item.node]
+                from unnest(items[owner]) as item (node)
+                where opened[item.node] is not null
+            loop
+                owners := array_append(owners, child);
+            end loop;
+        end if;
+        position := position + 1;
+    end loop;
+
+    for position in reverse cardinality(owners) .. 1 loop
+        owner := owners[position];
+        if members[owner] is not null then
+            value := (
+                select coalesce(jsonb_object_agg(member.name, member.value), '{}')
+                from (
+                    select named.name, coalesce(pieces[named.node::int], made[opened[named.node::int]]) as value
+                    from jsonb_each_text(members[owner] || coalesce(added[owner], '{}')) as named (name, node)
+                    offset 0
+                ) as member
+                where member.value is not null
+            );
+        else
+            -- jsonb_agg would copy each number in them by itself.
+            value := to_jsonb(array(
+                select coalesce(pieces[item.node], made[opened[item.node]])
+                from unnest(items[owner]) with ordinality as item (node, position)
+                order by item.position
+            ));
+        end if;
+        -- Large values are not copied more often than they must.
+        if position > 1 then
+            made[owner] := value;
+        end if;
+    end loop;
+    return value;
 end
 $function$;
 
@@ -16774,7 +16847,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''c52267cd0d38d3e4fcc837f8108d2c9849a11e5096c584ebc8ff73673be5be6f'', ''{
+as 'select 2, ''4206af2012f0c5bdfdc8d5136abe711f5a03bb34066ff0b6e24a15382738d4a8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

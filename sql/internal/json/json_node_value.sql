@@ -1,3 +1,5 @@
+-- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be 1,000 deep.
+--
 -- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
 -- agui_internal.json_patch_apply asks for.
 create or replace function agui_internal.json_node_value(
@@ -13,39 +15,69 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $function$
+declare
+    owners   int[] := array[opened[node]]; -- what nodes were opened to, each before those in it
+    position int := 1;
+    owner    int;
+    child    int;
+    made     jsonb[] := '{}';              -- the value of each owner
+    value    jsonb;
 begin
     if opened[node] is null then
         return pieces[node];
-    elsif members[opened[node]] is not null then
-        return (
-            select coalesce(jsonb_object_agg(member.name, member.value), '{}')
-            from (
-                select
-                    child.name,
-                    coalesce(
-                        pieces[child.node::int],
-                        agui_internal.json_node_value(child.node::int, pieces, opened, members, added, items)
-                    ) as value
-                from jsonb_each_text(
-                    members[opened[json_node_value.node]] || coalesce(added[opened[json_node_value.node]], '{}')
-                ) as child (name, node)
-                offset 0
-            ) as member
-            where member.value is not null
-        );
-    else
-        return (
-            select coalesce(
-                jsonb_agg(
-                    coalesce(pieces[item.node], agui_internal.json_node_value(item.node, pieces, opened, members, added, items))
-                    order by item.position
-                ),
-                '[]'
-            )
-            from unnest(items[opened[json_node_value.node]]) with ordinality as item (node, position)
-        );
     end if;
+
+    -- Where nothing but the root is opened, there is nothing to look for.
+    while cardinality(opened) > 1 and position <= cardinality(owners) loop
+        owner := owners[position];
+        if members[owner] is not null then
+            for child in
+                select opened[named.node::int]
+                from jsonb_each_text(members[owner] || coalesce(added[owner], '{}')) as named (name, node)
+                where opened[named.node::int] is not null
+            loop
+                owners := array_append(owners, child);
+            end loop;
+        else
+            for child in
+                select opened[item.node]
+                from unnest(items[owner]) as item (node)
+                where opened[item.node] is not null
+            loop
+                owners := array_append(owners, child);
+            end loop;
+        end if;
+        position := position + 1;
+    end loop;
+
+    for position in reverse cardinality(owners) .. 1 loop
+        owner := owners[position];
+        if members[owner] is not null then
+            value := (
+                select coalesce(jsonb_object_agg(member.name, member.value), '{}')
+                from (
+                    select named.name, coalesce(pieces[named.node::int], made[opened[named.node::int]]) as value
+                    from jsonb_each_text(members[owner] || coalesce(added[owner], '{}')) as named (name, node)
+                    offset 0
+                ) as member
+                where member.value is not null
+            );
+        else
+            -- jsonb_agg would copy each number in them by itself.
+            value := to_jsonb(array(
+                select coalesce(pieces[item.node], made[opened[item.node]])
+                from unnest(items[owner]) with ordinality as item (node, position)
+                order by item.position
+            ));
+        end if;
+        -- Large values are not copied more often than they must.
+        if position > 1 then
+            made[owner] := value;
+        end if;
+    end loop;
+    return value;
 end
 $function$;
 

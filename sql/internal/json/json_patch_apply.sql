@@ -43,6 +43,9 @@ declare
     opened     int[] := '{}'; -- what the node was opened to
     visits     int[] := '{}'; -- operations that went into the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
+    given_depth int;          -- of the document as it came; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since reaches deeper
+    first_depth int;          -- the same before the patch at hand
 
     -- What nodes were opened to.
     opened_count int := 0;
@@ -76,6 +79,7 @@ declare
 
     -- Where it leads, and what it does there.
     node    int;
+    depth   int;     -- of the value, or more
     used    int;     -- tokens of the target up to the node
     token   text;    -- the one after them
     owner   int;     -- what that is looked up in, or, at the target, what the node was found in
@@ -132,6 +136,7 @@ begin
         end if;
         copied := 0;
         shifted := 0;
+        first_depth := added_depth;
 
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
@@ -237,25 +242,43 @@ begin
                 -- What happens there.
 
                 changed := null;
-                if step in ('add', 'replace') and cardinality(target) + pg_column_size(value) / 8 > max_depth
-                    and agui_internal.json_too_deep(coalesce(printed, value::text), max_depth - cardinality(target))
-                then
-                    failure := 'the document would be too deep';
-                    exit;
+                size := null;
+                if step in ('add', 'replace') then
+                    -- What is copied is as deep as the document at most, so the document is measured, once.
+                    if printed is not null and sizes is not null and pg_column_size(value) > 400 and given_depth is null then
+                        given_depth := agui_internal.json_depth(document::text);
+                    end if;
+                    depth := case
+                        when jsonb_typeof(value) not in ('object', 'array') then 0
+                        when sizes is null or pg_column_size(value) <= 400 then pg_column_size(value) / 8
+                        when printed is null then agui_internal.json_depth(value::text)
+                        else greatest(given_depth, added_depth)
+                    end;
+                    if cardinality(target) + depth > max_depth then
+                        depth := agui_internal.json_depth(coalesce(printed, value::text));
+                    end if;
+                    if cardinality(target) + depth > max_depth then
+                        failure := 'the document would be too deep';
+                        exit;
+                    end if;
+                    added_depth := greatest(added_depth, cardinality(target) + depth);
                 end if;
 
                 case
                     -- The node is the target.
 
                     when used = cardinality(target) then
-                        if step in ('take', 'fetch', 'test') then
-                            piece := agui_internal.json_node_value(node, pieces, opened, members, added, items);
-                            if step = 'test' then
-                                if piece <> value then
-                                    failure := 'the value there is another one';
-                                end if;
-                            else
-                                value := piece;
+                        if step in ('take', 'fetch') then
+                            value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
+                            -- To put it together takes more than to hand it out, so it stays in one piece where no undoing takes it apart.
+                            if noted = 0 and opened[node] is not null then
+                                pieces[node] := value;
+                                opened[node] := null;
+                                visits[node] := 0;
+                            end if;
+                        elsif step = 'test' then
+                            if agui_internal.json_node_value(node, pieces, opened, members, added, items) <> value then
+                                failure := 'the value there is another one';
                             end if;
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
@@ -327,8 +350,16 @@ begin
                             token := rest[cardinality(rest)];
                             case coalesce(jsonb_typeof(parent), 'nothing')
                                 when 'object' then
-                                    changed := node;
-                                    piece := jsonb_set(piece, rest, value);
+                                    if sizes is not null and not parent ? token then
+                                        size := sizes[node] + octet_length(coalesce(printed, value::text)) + octet_length(to_jsonb(token)::text) + 2
+                                            + case when parent <> '{}' then 2 else 0 end;
+                                    end if;
+                                    if sizes[1] + size - sizes[node] > max_bytes then
+                                        failure := 'the document would be too large';
+                                    else
+                                        changed := node;
+                                        piece := jsonb_set(piece, rest, value);
+                                    end if;
                                 when 'array' then
                                     if token = '-' then
                                         token := jsonb_array_length(parent);
@@ -337,8 +368,17 @@ begin
                                         behind := jsonb_array_length(parent) - token::int;
                                         shifted := shifted + behind;
                                         spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
-                                        changed := node;
-                                        piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
+                                        -- What would be too large is not made first.
+                                        if sizes is not null then
+                                            size := sizes[node] + octet_length(coalesce(printed, value::text))
+                                                + case when jsonb_array_length(parent) > 0 then 2 else 0 end;
+                                        end if;
+                                        if sizes[1] + size - sizes[node] > max_bytes then
+                                            failure := 'the document would be too large';
+                                        else
+                                            changed := node;
+                                            piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
+                                        end if;
                                     else
                                         failure := 'the array has no such position';
                                     end if;
@@ -395,7 +435,7 @@ begin
                 grown := 0;
                 if sizes is not null and failure is null then
                     grown_count := 0;
-                    if changed is not null then
+                    if changed is not null and size is null then
                         size := octet_length(
                             case
                                 when step not in ('add', 'replace') or used < cardinality(target) and opened[node] is null then piece::text
@@ -534,6 +574,7 @@ begin
             noted := noted - 1;
         end loop;
 
+        added_depth := first_depth;
         problem := coalesce(problem, failure);
         failure := null;
     end loop;

@@ -1,0 +1,321 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// costlyRun is a run made to take much for what it is: its events, of a size.
+type costlyRun struct {
+	size    int // twice as much may take twice the work
+	events  func(t *testing.T, pool *pgxpool.Pool, size int) []string
+	refused bool // it is over a limit, and stays in quarantine
+}
+
+var costlyRuns = map[string]costlyRun{
+	"an array copied into itself": {size: 1, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		copies := stateDelta(repeated(30, `{"op":"copy","from":"","path":"/-"}`)...)
+		return append([]string{stateSnapshot(zeros(1000))}, repeated(size, copies)...)
+	}},
+	"copies of members in activities": {size: 8, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		doublings := counted(25, `{"op":"copy","from":"","path":"/c%d"}`)
+		var events []string
+		for i := range size {
+			events = append(events, activity(i, `{"s":"`+strings.Repeat("x", 200)+`"}`), activityDelta(i, doublings...))
+		}
+		return events
+	}},
+	"inserts at the front of an array": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return []string{stateSnapshot(zeros(500_000)), stateDelta(repeated(size, `{"op":"add","path":"/0","value":1}`)...)}
+	}},
+	"patches of a deep document": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := []string{stateSnapshot(nested(900))}
+		for i := range size {
+			depth := 400 + i*17%500
+			events = append(events, stateDelta(fmt.Sprintf(`{"op":"add","path":"%s/b%d","value":%d}`, strings.Repeat("/a", depth), i%3, i)))
+		}
+		return events
+	}},
+	"one patch of a deep document": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		var operations []string
+		for i := range size {
+			operations = append(operations, fmt.Sprintf(`{"op":"add","path":"%s/b%d","value":%d}`, strings.Repeat("/a", 400+i*17%500), i%3, i))
+		}
+		return []string{stateSnapshot(nested(900)), stateDelta(operations...)}
+	}},
+	"depth that doubles": {size: 200, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		doubling := stateDelta(`{"op":"copy","from":"","path":"`+strings.Repeat("/a", 300)+`"}`, `{"op":"copy","from":"","path":"`+strings.Repeat("/a", 600)+`"}`)
+		return append([]string{stateSnapshot(nested(300))}, repeated(size, doubling)...)
+	}},
+	"empty lists of messages beside many activities": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return append(activities(20_000), repeated(size, messagesSnapshot())...)
+	}},
+	"short lists of messages beside many activities": {size: 500, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := activities(20_000)
+		for i := range size {
+			events = append(events, messagesSnapshot(fmt.Sprintf(`{"id":"m%d","role":"user","content":"Hello"}`, i)))
+		}
+		return events
+	}},
+	"lists of messages between changes of many activities": {size: 200, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := activities(20_000)
+		for i := range size {
+			events = append(events, textMessage(fmt.Sprint("m", i), "Hello")...)
+			events = append(events, activityDelta(i, `{"op":"add","path":"/x","value":1}`), messagesSnapshot())
+		}
+		return events
+	}},
+	"encrypted values of a message with a large head": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := []string{messagesSnapshot(`{"id":"m","role":"assistant","content":"x","large":"` + strings.Repeat("x", 4<<20) + `"}`)}
+		return append(events, counted(size, `{"type":"REASONING_ENCRYPTED_VALUE","subtype":"message","entityId":"m","encryptedValue":"v%d"}`)...)
+	}},
+	"results of two tool calls in turn": {size: 4000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		var events []string
+		for _, call := range []string{"a", "b"} {
+			events = append(events, fmt.Sprintf(`{"type":"TOOL_CALL_START","toolCallId":%q,"toolCallName":"f","parentMessageId":"m%s"}`, call, call),
+				fmt.Sprintf(`{"type":"TOOL_CALL_END","toolCallId":%q}`, call))
+		}
+		for i := range size {
+			events = append(events, fmt.Sprintf(`{"type":"TOOL_CALL_RESULT","messageId":"r%d","toolCallId":%q,"content":"%d"}`, i, "ab"[i%2:i%2+1], i))
+		}
+		return events
+	}},
+	"too many lanes": {size: 4000, refused: true, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return counted(size, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%[1]d","subagentRunId":"s%[1]d","delta":"x"}`)
+	}},
+	"many lanes": {size: 4000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		var events []string
+		for i := range size {
+			events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%[1]d","subagentRunId":"s%[1]d","delta":"x"}`, i%250))
+		}
+		return events
+	}},
+	"ids that collide in hashtext": {size: 2000, events: func(t *testing.T, pool *pgxpool.Pool, size int) []string {
+		rows, err := pool.Query(t.Context(), `
+			select '"m' || i || '"' from generate_series(1, $1 * 4500) as i where hashtext('"m' || i || '"') & 4095 = 7 limit $1`, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []string
+		for _, id := range ids {
+			events = append(events, `{"type":"TEXT_MESSAGE_START","messageId":`+id+`}`)
+		}
+		for _, id := range ids {
+			events = append(events, `{"type":"TEXT_MESSAGE_CONTENT","messageId":`+id+`,"delta":"x"}`)
+		}
+		return events
+	}},
+	"tiny copies beside a large array": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return []string{stateSnapshot(`{"s":1,"large":` + zeros(200_000) + `}`), stateDelta(counted(size, `{"op":"copy","from":"/s","path":"/c%d"}`)...)}
+	}},
+	"tiny patches beside a large array": {size: 500, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := []string{stateSnapshot(`{"s":1,"large":` + zeros(200_000) + `}`)}
+		for i := range size {
+			events = append(events, stateDelta(fmt.Sprintf(`{"op":"copy","from":"/s","path":"/c%d"}`, i)))
+		}
+		return events
+	}},
+	"deep arrays": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		deep := strings.Repeat("[", 990) + strings.Repeat("]", 990)
+		return []string{stateSnapshot("[" + strings.TrimSuffix(strings.Repeat(deep+",", size), ",") + "]")}
+	}},
+	"one large event": {size: 10 << 20, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return textMessage("m", strings.Repeat("some words ", size/11))
+	}},
+	"one batch of many events": {size: 10 << 20, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		return repeated(size/80, `{"type":"CUSTOM","name":"n","value":"some words that have nothing to say to a fold"}`)
+	}},
+}
+
+func repeated(n int, text string) []string { return slices.Repeat([]string{text}, n) }
+
+func counted(n int, format string) (texts []string) {
+	for i := range n {
+		texts = append(texts, fmt.Sprintf(format, i))
+	}
+	return texts
+}
+
+func zeros(n int) string  { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
+func nested(n int) string { return strings.Repeat(`{"a":`, n) + `{}` + strings.Repeat(`}`, n) }
+
+func stateSnapshot(state string) string { return `{"type":"STATE_SNAPSHOT","snapshot":` + state + `}` }
+
+func stateDelta(operations ...string) string {
+	return `{"type":"STATE_DELTA","delta":[` + strings.Join(operations, ",") + `]}`
+}
+
+func activity(i int, content string) string {
+	return fmt.Sprintf(`{"type":"ACTIVITY_SNAPSHOT","messageId":"a%d","activityType":"x","content":%s}`, i, content)
+}
+
+func activityDelta(i int, operations ...string) string {
+	return fmt.Sprintf(`{"type":"ACTIVITY_DELTA","messageId":"a%d","activityType":"x","patch":[%s]}`, i, strings.Join(operations, ","))
+}
+
+func activities(n int) (events []string) {
+	for i := range n {
+		events = append(events, activity(i, `{"n":1}`))
+	}
+	return events
+}
+
+func messagesSnapshot(messages ...string) string {
+	return `{"type":"MESSAGES_SNAPSHOT","messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+func textMessage(id, content string) []string {
+	return []string{
+		`{"type":"TEXT_MESSAGE_START","messageId":"` + id + `"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"` + id + `","delta":"` + content + `"}`,
+		`{"type":"TEXT_MESSAGE_END","messageId":"` + id + `"}`,
+	}
+}
+
+// cost is what a process took for a piece of work.
+type cost struct {
+	cpu  time.Duration
+	peak int64 // MB
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%v and %d MB", c.cpu.Round(time.Millisecond), c.peak)
+}
+
+// No run takes more than its size and the limits allow: neither to append nor to compact, in SQL and in Go. Twice the size takes twice the
+// work, as the processes' own time says.
+func TestCostlyRuns(t *testing.T) {
+	t.Parallel()
+	if memory.Peak(os.Getpid()) == 0 {
+		t.Skip("this system does not tell what a process took")
+	}
+	const (
+		mostMemory = 512 // MB
+		mostRatio  = 2.6
+		noise      = 700 * time.Millisecond
+	)
+	for name, run := range costlyRuns {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			if backendTime(t, pool) == 0 {
+				t.Skip("the server runs on another machine")
+			}
+			var costs [2]map[string]cost
+			for i := range costs {
+				events := run.events(t, pool, run.size<<i)
+				inSQL, inGo := fmt.Sprint("sql", i), fmt.Sprint("go", i)
+				costs[i] = map[string]cost{
+					"append":            costOfAppend(t, url, inSQL, events),
+					"compaction in SQL": costOfStatement(t, url, `call agui.compact()`, run.refused),
+				}
+				costOfAppend(t, url, inGo, events)
+				costs[i]["compaction in Go"] = costOfJob(t, url, "compact-alone", run.refused)
+				if n := waitingRuns(t, pool); run.refused != (n > 0) {
+					t.Errorf("%d runs wait", n)
+				}
+				if !run.refused {
+					var same bool
+					err := pool.QueryRow(t.Context(), `
+						select md5(replace(agui.restore($1)::text, $1, '')) = md5(replace(agui.restore($2)::text, $2, ''))`, inSQL, inGo).Scan(&same)
+					if err != nil || !same {
+						t.Errorf("SQL and Go make different snapshots (error %v)", err)
+					}
+				}
+			}
+			for _, what := range slices.Sorted(maps.Keys(costs[0])) {
+				once, twice := costs[0][what], costs[1][what]
+				t.Logf("%s: %v, of twice the size %v", what, once, twice)
+				if twice.peak > mostMemory {
+					t.Errorf("%s took %v, want %d MB at most", what, twice, mostMemory)
+				}
+				if ratio := float64(twice.cpu) / float64(once.cpu); ratio > mostRatio && twice.cpu > noise {
+					t.Errorf("%s of twice the size took %.1f times the work", what, ratio)
+				}
+			}
+		})
+	}
+}
+
+// costOfAppend appends a run, in one call.
+func costOfAppend(t *testing.T, url, threadID string, events []string) cost {
+	t.Helper()
+	array := `[{"type":"RUN_STARTED"},` + strings.Join(events, ",") + `,{"type":"RUN_FINISHED"}]`
+	return costOfStatement(t, url, `select agui.append($1, 'r', $2)`, false, threadID, json.RawMessage(array))
+}
+
+// costOfStatement is what a session of its own takes for a statement.
+func costOfStatement(t *testing.T, url, statement string, fails bool, arguments ...any) cost {
+	t.Helper()
+	connection, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(context.Background())
+	pid := int(connection.PgConn().PID())
+	before := processTime(pid)
+	stop := memory.WatchSessions(func() []int { return []int{pid} })
+	if _, err := connection.Exec(t.Context(), statement, arguments...); err != nil && !fails {
+		t.Errorf("%s: %v", statement, err)
+	}
+	return cost{processTime(pid) - before, stop() >> 20}
+}
+
+// costOfJob is what a process takes that does a job.
+func costOfJob(t *testing.T, url, job string, fails bool) cost {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), jobToDo+"="+job, jobDatabase+"="+url)
+	output, err := process.CombinedOutput()
+	if err != nil && !fails {
+		t.Fatalf("%s: %v: %s", job, err, output)
+	}
+	_, text, _ := strings.Cut(string(output), "peak ")
+	var peak int64
+	if _, err := fmt.Sscan(text, &peak); err != nil {
+		t.Fatalf("%s: %v in %q", job, err, output)
+	}
+	return cost{process.ProcessState.UserTime() + process.ProcessState.SystemTime(), peak >> 20}
+}
+
+// backendTime is the processor time of a session of the server; 0: it runs elsewhere.
+func backendTime(t *testing.T, pool *pgxpool.Pool) time.Duration {
+	t.Helper()
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	return processTime(int(connection.Conn().PgConn().PID()))
+}
+
+// processTime is how long a process has had a processor, from the first field of its schedstat.
+func processTime(pid int) (spent time.Duration) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscan(string(text), &spent); err != nil {
+		return 0
+	}
+	return spent
+}
