@@ -31,7 +31,7 @@ var costlyRuns = map[string]costlyRun{
 		copies := stateDelta(repeated(30, `{"op":"copy","from":"","path":"/-"}`)...)
 		return append([]string{stateSnapshot(zeros(1000))}, repeated(size, copies)...)
 	}},
-	"copies of members in activities": {size: 8, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+	"copies of members in activities": {size: 4, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		doublings := counted(25, `{"op":"copy","from":"","path":"/c%d"}`)
 		var events []string
 		for i := range size {
@@ -64,15 +64,15 @@ var costlyRuns = map[string]costlyRun{
 	"empty lists of messages beside many activities": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		return append(activities(20_000), repeated(size, messagesSnapshot())...)
 	}},
-	"short lists of messages beside many activities": {size: 500, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
-		events := activities(20_000)
+	"short lists of messages beside many activities": {size: 250, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := activities(10_000)
 		for i := range size {
 			events = append(events, messagesSnapshot(fmt.Sprintf(`{"id":"m%d","role":"user","content":"Hello"}`, i)))
 		}
 		return events
 	}},
-	"lists of messages between changes of many activities": {size: 200, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
-		events := activities(20_000)
+	"lists of messages between changes of many activities": {size: 100, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := activities(10_000)
 		for i := range size {
 			events = append(events, textMessage(fmt.Sprint("m", i), "Hello")...)
 			events = append(events, activityDelta(i, `{"op":"add","path":"/x","value":1}`), messagesSnapshot())

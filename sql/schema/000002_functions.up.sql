@@ -10595,7 +10595,8 @@ begin
     into brackets
     from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
     where position % 2 = 1;
-    brackets := translate(brackets, E'{}:, \t\n\r0123456789+-.eEtrufalsn', '[]');
+    -- Brackets come first: translate looks for each character from the left.
+    brackets := translate(brackets, E'[]{},: 0123456789.-etrufalsnE+\t\n\r', '[][]');
 
     -- Most of a document is shallow: each of the first rounds takes the innermost level away.
     for level in 0 .. 7 loop
@@ -16847,7 +16848,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''4206af2012f0c5bdfdc8d5136abe711f5a03bb34066ff0b6e24a15382738d4a8'', ''{
+as 'select 2, ''f63131cdf4d79fea67dbfca99218d3c36260ed6c7865ef8e6af779eb47320199'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -14,7 +14,8 @@ begin
     into brackets
     from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
     where position % 2 = 1;
-    brackets := translate(brackets, E'{}:, \t\n\r0123456789+-.eEtrufalsn', '[]');
+    -- Brackets come first: translate looks for each character from the left.
+    brackets := translate(brackets, E'[]{},: 0123456789.-etrufalsnE+\t\n\r', '[][]');
 
     -- Most of a document is shallow: each of the first rounds takes the innermost level away.
     for level in 0 .. 7 loop
