@@ -57,6 +57,17 @@ var costlyRuns = map[string]costlyRun{
 		}
 		return []string{stateSnapshot(nested(900)), stateDelta(operations...)}
 	}},
+	"patches far down beside a large text": {size: 60, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		deep := strings.Repeat(`{"a":`, 900) + `{"s":"` + strings.Repeat("x", 1<<20) + `"}` + strings.Repeat(`}`, 900)
+		return append([]string{stateSnapshot(deep)}, repeated(size, stateDelta(`{"op":"add","path":"`+strings.Repeat("/a", 900)+`/b","value":1}`))...)
+	}},
+	"tests of a large text": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		events := []string{stateSnapshot(`{"s":"` + strings.Repeat("x", 1<<20) + `"}`)}
+		for range size {
+			events = append(events, stateDelta(`{"op":"test","path":"/s","value":"x"}`), stateDelta(`{"op":"add","path":"/s/b","value":1}`))
+		}
+		return events
+	}},
 	"depth that doubles": {size: 200, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		doubling := stateDelta(`{"op":"copy","from":"","path":"`+strings.Repeat("/a", 300)+`"}`, `{"op":"copy","from":"","path":"`+strings.Repeat("/a", 600)+`"}`)
 		return append([]string{stateSnapshot(nested(300))}, repeated(size, doubling)...)

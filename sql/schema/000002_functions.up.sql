@@ -1915,7 +1915,7 @@ begin
                                 visits[node] := 0;
                             end if;
                         elsif step = 'test' then
-                            if agui_internal.json_node_value(node, pieces, opened, members, added, items) <> value then
+                            if coalesce(pieces[node], agui_internal.json_node_value(node, pieces, opened, members, added, items)) <> value then
                                 failure := 'the value there is another one';
                             end if;
                         end if;
@@ -1974,6 +1974,16 @@ begin
                             piece := value;
                             visits[changed] := 0;
                         end if;
+
+                    -- Nothing is in the node.
+
+                    when jsonb_typeof(pieces[node]) not in ('object', 'array') then
+                        failure := case
+                            when step in ('take', 'fetch') then 'nothing is at its from'
+                            when step <> 'add' then 'nothing is at the path'
+                            when used + 1 < cardinality(target) then 'the parent of the path does not exist'
+                            else 'the parent of the path is neither an object nor an array'
+                        end;
 
                     -- The target is in the piece of the node, or is not there.
 
@@ -10985,6 +10995,10 @@ declare
     token pg_catalog.text;
     kind  pg_catalog.text;
 begin
+    -- In one step where no token could be taken for another index than it is: each step copies what it leads to.
+    if pg_catalog.array_to_string(tokens, '/') operator(pg_catalog.!~) '(^|/)([[:space:]+-]|0[0-9])|[0-9]{10}' then
+        return document operator(pg_catalog.#>) tokens;
+    end if;
     foreach token in array tokens loop
         kind := pg_catalog.jsonb_typeof(document);
         if kind operator(pg_catalog.=) 'object' then
@@ -16848,7 +16862,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''f63131cdf4d79fea67dbfca99218d3c36260ed6c7865ef8e6af779eb47320199'', ''{
+as 'select 2, ''fbc9de5fbe996ae2e5ca33e884bd97cf47ee427aabca59260cdf2ad6eae03625'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

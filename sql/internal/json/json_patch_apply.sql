@@ -277,7 +277,7 @@ begin
                                 visits[node] := 0;
                             end if;
                         elsif step = 'test' then
-                            if agui_internal.json_node_value(node, pieces, opened, members, added, items) <> value then
+                            if coalesce(pieces[node], agui_internal.json_node_value(node, pieces, opened, members, added, items)) <> value then
                                 failure := 'the value there is another one';
                             end if;
                         end if;
@@ -336,6 +336,16 @@ begin
                             piece := value;
                             visits[changed] := 0;
                         end if;
+
+                    -- Nothing is in the node.
+
+                    when jsonb_typeof(pieces[node]) not in ('object', 'array') then
+                        failure := case
+                            when step in ('take', 'fetch') then 'nothing is at its from'
+                            when step <> 'add' then 'nothing is at the path'
+                            when used + 1 < cardinality(target) then 'the parent of the path does not exist'
+                            else 'the parent of the path is neither an object nor an array'
+                        end;
 
                     -- The target is in the piece of the node, or is not there.
 

@@ -10,6 +10,10 @@ declare
     token pg_catalog.text;
     kind  pg_catalog.text;
 begin
+    -- In one step where no token could be taken for another index than it is: each step copies what it leads to.
+    if pg_catalog.array_to_string(tokens, '/') operator(pg_catalog.!~) '(^|/)([[:space:]+-]|0[0-9])|[0-9]{10}' then
+        return document operator(pg_catalog.#>) tokens;
+    end if;
     foreach token in array tokens loop
         kind := pg_catalog.jsonb_typeof(document);
         if kind operator(pg_catalog.=) 'object' then
