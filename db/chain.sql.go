@@ -145,7 +145,7 @@ select
         from agui.run
         where run.thread_key operator(pg_catalog.=) thread.thread_key
             and run.started_at operator(pg_catalog.>) (
-                select pg_catalog.min(chained.since) from agui_internal.chained_scope as chained where chained.scope operator(pg_catalog.=) thread.scope or chained.scope is null
+                select pg_catalog.min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope operator(pg_catalog.=) thread.scope
             )
         order by run.run_no
         limit 1

@@ -2,14 +2,15 @@ package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui/internal/eventfile"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -46,29 +47,23 @@ Keep them where who may change the database cannot: "pgagui verify --chain --hea
 
 // readHeads reads what the command heads printed.
 func (p *program) readHeads(path string) ([]jobs.Head, error) {
-	input := io.NopCloser(p.in)
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		input = file
+	content, name, err := p.open(path)
+	if err != nil {
+		return nil, err
 	}
-	defer input.Close()
+	defer content.Close()
 	var heads []jobs.Head
-	lines := json.NewDecoder(bufio.NewReader(input))
-	for {
+	lines := bufio.NewScanner(content)
+	for number := 1; lines.Scan(); number++ {
 		var head jobs.Head
-		err := lines.Decode(&head)
-		if err == io.EOF {
-			return heads, nil
-		}
-		if hash, invalid := hex.DecodeString(head.Hash); err == nil && (invalid != nil || len(hash) != 32 || head.ThreadID == "" || head.Seq < 1) {
-			err = fmt.Errorf("it needs threadId, seq and a hash of 64 hexadecimal digits")
+		err := json.Unmarshal(lines.Bytes(), &head)
+		if hash, invalid := hex.DecodeString(head.Hash); err == nil && (invalid != nil || len(hash) != sha256.Size || head.ThreadID == "" || head.Seq < 1) {
+			err = errors.New("a head has a threadId, a seq and a hash of 64 hexadecimal digits")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: head %d: %w: give a file that \"pgagui heads\" wrote", path, len(heads)+1, err)
+			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: give a file that "pgagui heads" wrote`, err)}
 		}
 		heads = append(heads, head)
 	}
+	return heads, lines.Err()
 }

@@ -12,7 +12,7 @@ select
         from agui.run
         where run.thread_key = thread.thread_key
             and run.started_at > (
-                select min(chained.since) from agui_internal.chained_scope as chained where chained.scope = thread.scope or chained.scope is null
+                select min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope = thread.scope
             )
         order by run.run_no
         limit 1

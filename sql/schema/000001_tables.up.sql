@@ -371,13 +371,16 @@ comment on column agui_internal.erasure_salt.only_row is 'True: there is one row
 comment on column agui_internal.erasure_salt.salt is 'Random bytes.';
 
 create table agui_internal.chained_scope (
-    scope text,
-    since timestamptz not null default clock_timestamp(),
-    constraint chained_scope_is_named_once unique nulls not distinct (scope)
+    scope  text not null,
+    is_all boolean not null,
+    since  timestamptz not null default clock_timestamp(),
+    primary key (scope, is_all),
+    constraint chained_scope_is_one_or_all check (scope = '' or not is_all)
 );
 
 comment on table agui_internal.chained_scope is 'The scopes whose new threads are chained (agui.enable_chain).';
-comment on column agui_internal.chained_scope.scope is 'The scope; null: all scopes.';
+comment on column agui_internal.chained_scope.scope is 'The scope; empty for all scopes.';
+comment on column agui_internal.chained_scope.is_all is 'Whether the row is for all scopes.';
 comment on column agui_internal.chained_scope.since is 'From when on.';
 
 create table agui_internal.setting (
@@ -475,7 +478,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''e06189fd19abc50427a3ed6d4addd9f486db4d933644ff6445a5165115e8368d'', ''{
+as 'select 1, ''8bfce632d7458002ca617c2739dfd603dac7a5b75256488855904ea391d9e984'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

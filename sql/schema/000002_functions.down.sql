@@ -232,6 +232,7 @@ drop function agui_internal.chain_times(times timestamptz[]);
 drop function agui_internal.chain_origin(scope text, thread_id text);
 drop function agui_internal.chain_link(previous bytea, first_seq bigint, n int, times bytea, run_id text, beginning bytea, events json);
 drop function agui_internal.chain_events(events json);
+drop function agui_internal.is_dense(events json);
 drop function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json);
 drop function agui_internal.chain_text(value text);
 drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
@@ -380,7 +381,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''e06189fd19abc50427a3ed6d4addd9f486db4d933644ff6445a5165115e8368d'', ''{
+as 'select 1, ''8bfce632d7458002ca617c2739dfd603dac7a5b75256488855904ea391d9e984'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -44,9 +44,7 @@ begin
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no,
-            case when place.hash is null then append.events else agui_internal.chain_events(append.events) end,
-            null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
@@ -55,6 +53,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
+        where place.hash is null or agui_internal.is_dense(append.events)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -214,8 +213,7 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no,
-                    case when place.hash is null then asked.events else agui_internal.chain_events(asked.events) end,
+                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
                     agui_internal.text_bytes_to_store(asked.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
@@ -224,7 +222,7 @@ begin
                     end
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null
+                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -348,7 +346,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     delete from agui_internal.chained_scope as chained
-    where chained.scope is not distinct from disable_chain.scope;
+    where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
     return found;
 end
 $$;
@@ -368,8 +366,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    insert into agui_internal.chained_scope (scope)
-    values (enable_chain.scope)
+    insert into agui_internal.chained_scope (scope, is_all)
+    values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
     on conflict do nothing;
     return found;
 end
@@ -6556,18 +6554,28 @@ comment on function agui_internal.chain_beginning(uuid, int, json) is
 
 revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
 
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends are between values alone; spaces may be in strings, too, so now and then this says false of a dense one.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether it is plain to see that an array of events has commas and nothing else between them, as agui_internal.chain_events makes it.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
 -- sql/internal/chain/chain_events.sql
 create or replace function agui_internal.chain_events(events json)
 returns json
 language sql
-stable
+immutable
 parallel safe
--- Tabs and line ends are between values alone; spaces may be in strings, too. Writers that put none between events, as most do, are spared the rest.
 return case
-    when strpos(events::text, '} ') = 0 and strpos(events::text, ' {') = 0 and left(events::text, 1) = '[' and right(events::text, 1) = ']'
-        and left(events::text, 2) <> '[ ' and right(events::text, 2) <> ' ]'
-        and strpos(events::text, e'\n') = 0 and strpos(events::text, e'\t') = 0 and strpos(events::text, e'\r') = 0
-        then events
+    when agui_internal.is_dense(events) then events
     else (
         select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
         from json_array_elements(events) with ordinality as element (payload, position)
@@ -6645,7 +6653,7 @@ language sql
 stable
 parallel safe
 return exists (
-    select from agui_internal.chained_scope as chained where chained.scope = is_chained.scope or chained.scope is null
+    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
 );
 
 comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
@@ -6666,11 +6674,11 @@ language sql
 stable
 parallel safe
 return agui_internal.chain_link(
-    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, agui_internal.chain_events(events)
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
 );
 
 comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
-    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before.';
+    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
 
 revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;
 
@@ -16833,7 +16841,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''6fcfda61e751b4b0f8b32033cefc42e7f8628996862798039aa0bca3e3623b33'', ''{
+as 'select 2, ''782fd83a07382d2ea4b181111961bad0263ffbce10bd70324d3b6decb1c92cac'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16887,12 +16895,12 @@ routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease,
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_chained, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
-routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
-routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,

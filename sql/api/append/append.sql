@@ -31,9 +31,7 @@ begin
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no,
-            case when place.hash is null then append.events else agui_internal.chain_events(append.events) end,
-            null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
@@ -42,6 +40,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
+        where place.hash is null or agui_internal.is_dense(append.events)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then

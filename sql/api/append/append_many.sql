@@ -112,8 +112,7 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no,
-                    case when place.hash is null then asked.events else agui_internal.chain_events(asked.events) end,
+                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
                     agui_internal.text_bytes_to_store(asked.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
@@ -122,7 +121,7 @@ begin
                     end
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null
+                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     delete from agui_internal.chained_scope as chained
-    where chained.scope is not distinct from disable_chain.scope;
+    where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
     return found;
 end
 $$;

@@ -6,8 +6,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    insert into agui_internal.chained_scope (scope)
-    values (enable_chain.scope)
+    insert into agui_internal.chained_scope (scope, is_all)
+    values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
     on conflict do nothing;
     return found;
 end

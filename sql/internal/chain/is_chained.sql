@@ -4,7 +4,7 @@ language sql
 stable
 parallel safe
 return exists (
-    select from agui_internal.chained_scope as chained where chained.scope = is_chained.scope or chained.scope is null
+    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
 );
 
 comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
