@@ -419,4 +419,3 @@ func (p *planter) plant(tx pgx.Tx, thread string) (what string, needsHeads bool,
 	}
 	return what, needsHeads, err
 }
-
