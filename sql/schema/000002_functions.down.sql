@@ -224,6 +224,16 @@ drop function agui_internal.erased_at(thread_key uuid);
 drop function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
+drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
+drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json);
+drop function agui_internal.is_chained(scope text);
+drop function agui_internal.chain_times(times timestamptz[]);
+drop function agui_internal.chain_origin(scope text, thread_id text);
+drop function agui_internal.chain_link(previous bytea, first_seq bigint, n int, times bytea, run_id text, beginning bytea, events json);
+drop function agui_internal.chain_events(events json);
+drop function agui_internal.is_dense(events json);
+drop function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json);
+drop function agui_internal.chain_text(value text);
 drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
 drop function agui_internal.text_bytes_to_store(events json);
@@ -256,7 +266,7 @@ drop function agui_internal.is_single_token_event(events json);
 drop function agui_internal.inspect_input(input json, events json, subject text);
 drop function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text);
 drop type agui_internal.event_inspection;
-drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_seq bigint, recorded_at timestamptz, events json, out last_seq bigint, out began_at timestamptz, out ended_at timestamptz);
+drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_seq bigint, recorded_at timestamptz, events json, previous bytea, run_id text, beginning bytea, out last_seq bigint, out began_at timestamptz, out ended_at timestamptz);
 drop function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text, created_at timestamptz);
 drop function agui_internal.count_plain_events(events json);
 drop function agui_internal.append_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text, imported boolean);
@@ -353,6 +363,10 @@ drop function agui.load_checkpoint(thread_id text, checkpoint_id text, namespace
 drop function agui.checkpoints(thread_id text, namespace text, scope text);
 drop function agui.checkpoint_lineage(thread_id text, checkpoint_id text, namespace text, scope text);
 drop type agui.checkpoint_row;
+drop function agui.heads(scope text);
+drop type agui.chain_head;
+drop function agui.enable_chain(scope text);
+drop function agui.disable_chain(scope text);
 drop function agui.import_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text);
 drop function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[], inputs json[], parent_run_ids text[], parallel boolean[], strict boolean, wait boolean, durable boolean, scopes text[]);
 drop type agui.append_result;
@@ -366,13 +380,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''0d156a5aa73db57ed4389a022ef60629bc69a64313befd5f067b5628b033c8c9'', ''{
+as 'select 1, ''8bfce632d7458002ca617c2739dfd603dac7a5b75256488855904ea391d9e984'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
-table agui_internal.job_note, table agui_internal.setting, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -31,6 +31,7 @@ as $$
 declare
     key       uuid := agui.thread_key(scope, thread_id);
     new_n     int;
+    stamp     timestamptz;
     last_seq  bigint;
 begin
     -- The next tokens of a run in progress, which most calls bring, take this short cut: one look at them, and one statement.
@@ -39,12 +40,20 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
+        stamp := clock_timestamp();
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes)
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[],
-            agui_internal.text_bytes_to_store(append.events)
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
+            agui_internal.text_bytes_to_store(append.events),
+            case
+                when place.hash is not null then agui_internal.next_link(
+                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
+                )
+            end,
+            null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
+        where place.hash is null or agui_internal.is_dense(append.events)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -114,6 +123,7 @@ declare
     max_bytes constant int := agui_internal.max_call_bytes();
     calls     int := coalesce(cardinality(thread_ids), 0);
     keys      uuid[];
+    stamp     timestamptz;
     is_done   boolean[] := array_fill(false, array[calls]);
     last_seqs bigint[] := array_fill(null::bigint, array[calls]);
     call      record;
@@ -186,6 +196,7 @@ begin
 
     -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
     if current_setting('transaction_isolation') = 'read committed' then
+        stamp := clock_timestamp();
         for call in
             with asked as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
@@ -200,13 +211,18 @@ begin
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
-                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events,
-                    agui_internal.text_bytes_to_store(asked.events)
+                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
+                    agui_internal.text_bytes_to_store(asked.events),
+                    case
+                        when place.hash is not null then agui_internal.next_link(
+                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                        )
+                    end
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null
+                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -319,6 +335,79 @@ comment on function agui.import_events(text, text, json, bigint, json, text, boo
     'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
+
+-- sql/api/chain/disable_chain.sql
+create or replace function agui.disable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.chained_scope as chained
+    where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
+    return found;
+end
+$$;
+
+comment on function agui.disable_chain(text) is
+    'Undoes agui.enable_chain for a scope, or for all scopes where it is null: threads that are not chained stay so, those that are stay chained. Answers '
+    'whether it was enabled. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.disable_chain(text) from public;
+
+-- sql/api/chain/enable_chain.sql
+create or replace function agui.enable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into agui_internal.chained_scope (scope, is_all)
+    values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
+    on conflict do nothing;
+    return found;
+end
+$$;
+
+comment on function agui.enable_chain(text) is
+    'Chains the log of a scope, of all scopes where it is null: from the next run of a thread on, each append stores a '
+    'hash over its events and the hash before, so that pgagui verify --chain finds what was changed, left out or put in '
+    'another order. A thread that is chained stays so. Answers whether that is new. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.enable_chain(text) from public;
+
+-- sql/api/types/chain_head.sql
+create type agui.chain_head as (
+    scope     text,
+    thread_id text,
+    seq       bigint,
+    hash      bytea
+);
+
+comment on type agui.chain_head is
+    'The last link of a chained thread: the seq of the last event that it is over, and its hash (SHA-256, 32 octets).';
+
+-- sql/api/chain/heads.sql
+create or replace function agui.heads(scope text default null)
+returns setof agui.chain_head
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select head.scope, head.thread_id, head.seq, head.hash
+    from agui_internal.page_of_heads(heads.scope, '00000000-0000-0000-0000-000000000000', null) as head
+$$;
+
+comment on function agui.heads(text) is
+    'The last link of each chained thread (agui.enable_chain) of a scope, or of all where it is null: the seq of its last event and its '
+    'hash. Somebody else who keeps them can prove later what the log was (pgagui verify --chain --heads).';
+
+revoke execute on function agui.heads(text) from public;
 
 -- sql/api/types/checkpoint_row.sql
 create type agui.checkpoint_row as (
@@ -5282,6 +5371,8 @@ declare
     new_run_no  int;
     new_events  json;
     new_n       int;
+    beginning   bytea;  -- chain_beginning of the run; null: it has begun
+    stamp       timestamptz;
     stored      record;
 begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
@@ -5309,7 +5400,7 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
         from (values (key)) as asked (thread_key)
@@ -5326,6 +5417,7 @@ begin
         end if;
         new_events := events;
         new_n := call.n;
+        beginning := null;
 
         if log_end.run_no is null then
             if log_end.recorded_at is null then
@@ -5353,6 +5445,12 @@ begin
             end if;
             place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
+            if log_end.hash is null and agui_internal.is_chained(scope) then
+                log_end.hash := agui_internal.chain_origin(scope, thread_id);
+            end if;
+            if log_end.hash is not null then
+                beginning := agui_internal.chain_beginning(key, place.parent_no, input);
+            end if;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
             repeat := null;
@@ -5417,12 +5515,23 @@ begin
 
         if imported then
             select * into stored
-            from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
+            from agui_internal.insert_imported(
+                key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events, log_end.hash, append_events.run_id, beginning
+            );
         else
-            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes)
+            stamp := greatest(log_end.recorded_at, clock_timestamp());
+            if log_end.hash is not null then
+                new_events := agui_internal.chain_events(new_events);
+            end if;
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
             values (
-                key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events,
-                agui_internal.text_bytes_to_store(new_events)
+                key, log_end.last_seq + 1, stamp, new_n, new_run_no, new_events, agui_internal.text_bytes_to_store(new_events),
+                case
+                    when log_end.hash is not null then agui_internal.chain_link(
+                        log_end.hash, log_end.last_seq + 1, new_n, agui_internal.chain_times(array[stamp]), append_events.run_id,
+                        coalesce(beginning, '\x00'), new_events
+                    )
+                end
             )
             on conflict do nothing
             returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
@@ -5555,6 +5664,9 @@ create or replace function agui_internal.insert_imported(
     after_seq   bigint,
     recorded_at timestamptz,
     events      json,
+    previous    bytea,
+    run_id      text,
+    beginning   bytea,
     out last_seq bigint,
     out began_at timestamptz,
     out ended_at timestamptz
@@ -5567,8 +5679,11 @@ declare
     -- A longer pause begins a new batch, for earlier_us is an int.
     max_span constant interval := '30 minutes';
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
-    n        bigint;
+    n        bigint := 0;
+    batch    record;
+    hash     bytea := previous;
 begin
+    for batch in
     with event as materialized (  -- once: each of the windows below would read the times anew
         select
             element.position,
@@ -5594,49 +5709,45 @@ begin
                 last_at
             )) as at
         from event
-    ),
-    batch as (
-        select
-            min(dated.position) as first_position,
-            count(*) as n,
-            max(dated.at) as recorded_at,
-            '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
-            array_agg(dated.at order by dated.position) as times
-        from (
-            select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
-            from dated
-        ) as dated
-        group by dated.span
-    ),
-    stored as (
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us)
-        select
-            insert_imported.thread_key,
-            insert_imported.after_seq + batch.first_position,
-            batch.recorded_at,
-            batch.n,
-            insert_imported.run_no,
-            batch.events::json,
+    )
+    select
+        after_seq + min(dated.position) as first_seq,
+        count(*)::int as n,
+        max(dated.at) as recorded_at,
+        '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
+        array_agg(dated.at order by dated.position) as times
+    from (
+        select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
+        from dated
+    ) as dated
+    group by dated.span
+    order by 1
+    loop
+        hash := agui_internal.chain_link(
+            hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
+            case when n = 0 and beginning is not null then beginning else '\x00' end, batch.events::json
+        );
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us, hash)
+        values (
+            insert_imported.thread_key, batch.first_seq, batch.recorded_at, batch.n, insert_imported.run_no, batch.events::json,
             octet_length(batch.events),
             case
                 when batch.times[1] < batch.recorded_at then (
                     select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
                     from unnest(batch.times) with ordinality as event (at, position)
                 )
-            end
-        from batch
-        on conflict do nothing
-        returning *
-    )
-    select
-        max(stored.first_seq + stored.n - 1),
-        min(agui_internal.event_time(stored.recorded_at, stored.earlier_us[1])),
-        max(stored.recorded_at),
-        sum(stored.n)
-    into last_seq, began_at, ended_at, n
-    from stored;
+            end,
+            hash
+        )
+        on conflict do nothing;
+        exit when not found;
+        n := n + batch.n;
+        last_seq := batch.first_seq + batch.n - 1;
+        began_at := coalesce(began_at, batch.times[1]);
+        ended_at := batch.recorded_at;
+    end loop;
 
-    if n < json_array_length(events) then
+    if n > 0 and n < json_array_length(events) then
         raise exception using
             errcode = '40001',
             message = format('thread key %s: another writer came first', thread_key),
@@ -5645,11 +5756,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) is
+comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
     'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
-    'never in the future. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+    'never in the future. previous, run_id and beginning are for agui_internal.chain_link. last_seq is null where another writer came first. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) from public;
+revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) from public;
 
 -- sql/internal/types/event_inspection.sql
 create type agui_internal.event_inspection as (
@@ -6098,13 +6209,13 @@ revoke execute on function agui_internal.max_json_depth() from public;
 
 -- sql/internal/append/next_place.sql
 create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
-returns table (run_no int, first_seq bigint, recorded_at timestamptz)
+returns table (run_no int, first_seq bigint, recorded_at timestamptz, hash bytea)
 language sql
 stable
 parallel safe
 -- One statement, so it is inlined.
 begin atomic
-    select run.run_no, latest.first_seq + latest.n, latest.recorded_at
+    select run.run_no, latest.first_seq + latest.n, latest.recorded_at, latest.hash
     from (
         select thread.scope, thread.thread_id
         from agui.thread as thread
@@ -6119,7 +6230,7 @@ begin atomic
         limit 1
     ) as run
     cross join lateral (
-        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no, batch.hash
         from agui.batch as batch
         where batch.thread_key = next_place.thread_key
         order by batch.first_seq desc
@@ -6137,7 +6248,7 @@ begin atomic
 end;
 
 comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
-    'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
+    'Where the next events of a run in progress go, the time that theirs must not be before, and the hash of the last link; no row where that takes a closer look: another '
     'run, a call that may be a repeat, or a key that stands for another thread.';
 
 revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
@@ -6459,6 +6570,207 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
     'is still held, and the message says by whom.';
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
+
+-- sql/internal/chain/chain_text.sql
+create or replace function agui_internal.chain_text(value text)
+returns bytea
+language sql
+immutable
+parallel safe
+return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
+
+comment on function agui_internal.chain_text(text) is 'A text as a link of the chain has it: its octets in UTF-8, after their number (4 octets, big-endian).';
+
+revoke execute on function agui_internal.chain_text(text) from public;
+
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language sql
+stable
+parallel safe
+return '\x01'::bytea
+    || coalesce(
+        (
+            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+            from agui.run as parent
+            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+        ),
+        '\x00'::bytea
+    )
+    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run takes in besides: its parent, and the hash of the input beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends are between values alone; spaces may be in strings, too, so now and then this says false of a dense one.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether it is plain to see that an array of events has commas and nothing else between them, as agui_internal.chain_events makes it.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language sql
+immutable
+parallel safe
+return case
+    when agui_internal.is_dense(events) then events
+    else (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    )
+end;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events as the log of a chained thread has it: the events byte for byte, with commas and nothing else between them. So it stays '
+    'the same when agui.repack joins batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
+-- sql/internal/chain/chain_link.sql
+-- Each argument is used once, so it is inlined.
+create or replace function agui_internal.chain_link(
+    previous  bytea,
+    first_seq bigint,
+    n         int,
+    times     bytea,
+    run_id    text,
+    beginning bytea,
+    events    json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return sha256(
+    previous || int8send(first_seq) || int4send(n) || times || agui_internal.chain_text(run_id) || beginning || convert_to(events::text, 'UTF8')
+);
+
+comment on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) is
+    'The hash of a link, which is the events of one append: over the hash of the link before it in the thread (agui_internal.chain_origin for the first), the '
+    'seq of its first event, the number of events, their times (agui_internal.chain_times), the id of their run, agui_internal.chain_beginning '
+    'where the run begins with it (one zero octet elsewhere), and the JSON array as agui_internal.chain_events has it. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) from public;
+
+-- sql/internal/chain/chain_origin.sql
+create or replace function agui_internal.chain_origin(scope text, thread_id text)
+returns bytea
+language sql
+immutable
+parallel safe
+return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
+
+comment on function agui_internal.chain_origin(text, text) is 'What the first link of a thread takes in place of the hash of the link before.';
+
+revoke execute on function agui_internal.chain_origin(text, text) from public;
+
+-- sql/internal/chain/chain_times.sql
+create or replace function agui_internal.chain_times(times timestamptz[])
+returns bytea
+language sql
+immutable
+parallel safe
+return case
+    when times[1] = all (times) then '\x00000001'::bytea || timestamptz_send(times[1])
+    else (
+        select int4send(cardinality(times)) || string_agg(timestamptz_send(event.at), '' order by event.position)
+        from unnest(times) with ordinality as event (at, position)
+    )
+end;
+
+comment on function agui_internal.chain_times(timestamptz[]) is
+    'The times of the events of a link as its hash has them: their number (4 octets) and each in microseconds since 2000-01-01 UTC (8 octets); one for all where '
+    'they are equal. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
+
+-- sql/internal/chain/is_chained.sql
+create or replace function agui_internal.is_chained(scope text)
+returns boolean
+language sql
+stable
+parallel safe
+return exists (
+    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+);
+
+comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
+
+revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/next_link.sql
+create or replace function agui_internal.next_link(
+    previous    bytea,
+    first_seq   bigint,
+    n           int,
+    recorded_at timestamptz,
+    run_id      text,
+    events      json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return agui_internal.chain_link(
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
+);
+
+comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
+    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
+
+revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;
+
+-- sql/internal/chain/page_of_heads.sql
+create or replace function agui_internal.page_of_heads(
+    of_scope   text,
+    after_key  uuid,
+    page       int,
+    out thread_key uuid,
+    out scope  text,
+    out thread_id text,
+    out seq    bigint,
+    out hash   bytea
+)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.thread_key, thread.scope, thread.thread_id, latest.first_seq + latest.n - 1, latest.hash
+    from agui.thread as thread
+    cross join lateral (
+        select batch.first_seq, batch.n, batch.hash
+        from agui.batch as batch
+        where batch.thread_key = thread.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) as latest
+    where thread.thread_key > after_key
+        and (of_scope is null or thread.scope = of_scope)
+        and latest.hash is not null
+    order by thread.thread_key
+    limit page
+$$;
+
+comment on function agui_internal.page_of_heads(text, uuid, int) is
+    'Up to so many chained threads of a scope (null: of all) behind a key, in the order of their keys, each with the seq of its last event and '
+    'the hash of its last link.';
+
+revoke execute on function agui_internal.page_of_heads(text, uuid, int) from public;
 
 -- sql/internal/checkpoint/find_checkpoint.sql
 create or replace function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
@@ -11149,7 +11461,7 @@ begin
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
-    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
+    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at, batch.hash
     into log_end
     from agui.batch as batch
     where batch.thread_key = close_run.thread_key
@@ -11157,8 +11469,12 @@ begin
     limit 1;
     stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
-    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-    values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
+    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, hash)
+    select
+        run.thread_key, log_end.last_seq + 1, stamp, closing_n, run.run_no, closing::json,
+        agui_internal.next_link(log_end.hash, log_end.last_seq + 1, closing_n, stamp, run.run_id, closing::json)
+    from agui.run as run
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     update agui.run as run
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
@@ -11553,7 +11869,7 @@ as $$
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
             ]),
             ('agui_maintainer', array[
-                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
             ])
     )
@@ -11992,6 +12308,8 @@ declare
     joined_at   timestamptz;
     payloads    text[];
     times       timestamptz[];
+    new_hash    bytea;
+    new_links   int[];
     new_payloads text[];
     new_times    timestamptz[];
 begin
@@ -12006,6 +12324,16 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
+    -- The links stay: how many events each has, and the hash of the last.
+    select
+        (array_agg(batch.hash order by batch.first_seq desc))[1],
+        array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
+    into new_hash, new_links
+    from agui.batch as batch
+    cross join lateral unnest(coalesce(batch.links, array[batch.n])) with ordinality as link (n, position)
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq between from_seq and through_seq;
+
     perform agui_internal.allow_log_change(true);
     delete from agui.batch as batch
     where batch.thread_key = join_batches.thread_key
@@ -12015,6 +12343,8 @@ begin
         recorded_at = joined_at,
         events = ('[' || array_to_string(payloads, ',') || ']')::json,
         text_bytes = octet_length(array_to_string(payloads, ',')) + 2,
+        hash = new_hash,
+        links = new_links,
         earlier_us = (
             select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
             from unnest(times) with ordinality as event (recorded_at, position)
@@ -16862,27 +17192,30 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''fbc9de5fbe996ae2e5ca33e884bd97cf47ee427aabca59260cdf2ad6eae03625'', ''{
+as 'select 2, ''4c3105c051d5cc632fefce11212c637d50de913ee4e927accc5f400ca372d478'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
 routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
-routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.erase,
-routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
-routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
-routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
-routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
-routine agui.merge_base, routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
-routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
-routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
-routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
-routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
-routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
-routine agui.tool_calls, routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
+routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.disable_chain,
+routine agui.enable_chain, routine agui.erase, routine agui.erase_older, routine agui.events, routine agui.get_thread,
+routine agui.grant_access, routine agui.head, routine agui.heads, routine agui.history, routine agui.import_events,
+routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg, routine agui.keep_alive,
+routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint, routine agui.load_session,
+routine agui.load_session_state, routine agui.load_sessions, routine agui.merge_base, routine agui.messages,
+routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots, routine agui.remove_session_state,
+routine agui.repack, routine agui.replay, routine agui.request_stop, routine agui.restore, routine agui.retry,
+routine agui.runs, routine agui.save_checkpoint, routine agui.save_session, routine agui.save_session_state,
+routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs, routine agui.session_states,
+routine agui.session_versions, routine agui.set_setting, routine agui.set_thread, routine agui.state,
+routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
+routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
 routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine agui_internal.allow_log_change,
 routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
 routine agui_internal.back_off, routine agui_internal.batch_bytes, routine agui_internal.batch_with,
 routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
+routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
+routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
 routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
 routine agui_internal.choose_to_compact, routine agui_internal.claimed_messages, routine agui_internal.close_run,
 routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
@@ -16913,14 +17246,15 @@ routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease,
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -16933,53 +17267,53 @@ routine agui_internal.life_cycle, routine agui_internal.limits_of_folds, routine
 routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
 routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted, routine agui_internal.match_beginning,
 routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
-routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
-routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
-routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
-routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
-routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.reopening_events, routine agui_internal.repack_after,
-routine agui_internal.repack_run, routine agui_internal.repair_steps, routine agui_internal.repair_subject,
-routine agui_internal.repaired_events, routine agui_internal.replay_events, routine agui_internal.replay_snapshot,
-routine agui_internal.resolve_parent, routine agui_internal.run_at, routine agui_internal.run_size,
-routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events, routine agui_internal.scope_key,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept, routine agui_internal.setting_value,
-routine agui_internal.settle_activity, routine agui_internal.show_checkpoint, routine agui_internal.show_session_state,
-routine agui_internal.show_threads, routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference,
-routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs, routine agui_internal.status_after,
-routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
-routine agui_internal.text_bytes, routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
-routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
-routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
-routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
-routine agui_internal.verify_tree, routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, trigger settle_activity on agui.thread_activity, type agui.activity,
-type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row, type agui.event_row,
-type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info,
-type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
-type agui_internal.fold_message, type agui_internal.fold_step, type agui_internal.inactive_thread,
-type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.run_position,
-type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,
-view agui.stats
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_link,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
+routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
+routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches,
+routine agui_internal.page_of_heads, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
+routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.quoted_id,
+routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
+routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
+routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
+routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.text_bytes,
+routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
+routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
+trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
+trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.chain_head, type agui.checkpoint_row, type agui.event_row, type agui.history_row,
+type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status,
+type agui.session_document, type agui.session_message, type agui.session_run, type agui.thread_page_row,
+type agui.thread_row, type agui.tool_call, type agui.verify_row, type agui_internal.carried_fold,
+type agui_internal.event_fields, type agui_internal.event_inspection, type agui_internal.event_reference,
+type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change,
+type agui_internal.fold_limits, type agui_internal.fold_message, type agui_internal.fold_step,
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
+type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats
 }''::text[]';
 
 call agui_internal.record_objects();

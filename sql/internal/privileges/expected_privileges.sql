@@ -44,7 +44,7 @@ as $$
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
             ]),
             ('agui_maintainer', array[
-                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
             ])
     )
