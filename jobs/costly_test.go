@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/memory"
@@ -329,4 +331,45 @@ func processTime(pid int) (spent time.Duration) {
 		return 0
 	}
 	return spent
+}
+
+// A fold in SQL ends soon after its statement was cancelled, whatever it is at, and the next call makes it.
+func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"lists of messages between changes of many activities", "copies of members in activities"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := costlyRuns[name]
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			if backendTime(t, pool) == 0 {
+				t.Skip("the server runs on another machine, or this system does not tell what a process took")
+			}
+			costOfAppend(t, url, "t", run.events(t, pool, run.size))
+
+			connection, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close(context.Background())
+			if _, err := connection.Exec(t.Context(), `set statement_timeout = '200ms'`); err != nil {
+				t.Fatal(err)
+			}
+			before := processTime(int(connection.PgConn().PID()))
+			_, err = connection.Exec(t.Context(), `call agui.compact()`)
+			cancelled := processTime(int(connection.PgConn().PID())) - before
+			var pgErr *pgconn.PgError
+			if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
+				t.Fatalf("compaction within 200 ms: %v", err)
+			}
+
+			whole := costOfStatement(t, url, `call agui.compact()`, false)
+			if n := waitingRuns(t, pool); n > 0 {
+				t.Errorf("%d runs wait", n)
+			}
+			if cancelled > whole.cpu/2 {
+				t.Errorf("the cancelled fold took %v, the whole one %v", cancelled, whole)
+			}
+		})
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -252,4 +254,69 @@ func keepAsGoldenCase(t *testing.T, name string, stream []json.RawMessage) {
 		t.Fatal(err)
 	}
 	t.Logf("kept in test/%s: run make oracle-update, and look at what the client says", file)
+}
+
+// Short lists of messages take a path of their own in SQL where there are many messages.
+func TestShortListsOfManyMessages(t *testing.T) {
+	t.Parallel()
+	judges := reducers{pool: testdb.Pool(t), client: startOracle(t)}
+	var streams [][]json.RawMessage
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(*firstSeed, seed))
+		pick := func(texts ...string) string { return texts[random.IntN(len(texts))] }
+		id := func() string {
+			if seed%5 == 4 && random.IntN(10) == 0 {
+				return pick(`"\u006d1"`, `"a\"1"`, `"a\\1"`)
+			}
+			return fmt.Sprintf(`"%s%d"`, pick("m", "a", "r"), random.IntN(40))
+		}
+		message := func(id string) string {
+			switch role := pick("user", "assistant", "reasoning", "reasoning", "activity"); {
+			case random.IntN(12) == 0:
+				return fmt.Sprintf(`{"role":%q,"content":"no id"}`, role)
+			case role == "activity":
+				return fmt.Sprintf(`{"id":%s,"role":"activity","activityType":"x","content":{"n":%d}}`, id, random.IntN(3))
+			default:
+				return fmt.Sprintf(`{"id":%s,"role":%q,"content":"%d"}`, id, role, random.IntN(3))
+			}
+		}
+		var stream []json.RawMessage
+		add := func(format string, arguments ...any) {
+			stream = append(stream, json.RawMessage(fmt.Sprintf(format, arguments...)))
+		}
+		for i := range 40 {
+			if random.IntN(3) == 0 {
+				add(`{"type":"REASONING_MESSAGE_START","messageId":"r%d","role":"reasoning"}`, i)
+			} else {
+				add(`{"type":"ACTIVITY_SNAPSHOT","messageId":"a%d","activityType":"x","content":{"n":1}}`, i)
+			}
+		}
+		for range random.IntN(3) {
+			add(`{"type":"TOOL_CALL_RESULT","messageId":%s,"toolCallId":"c","content":"x"}`, id())
+		}
+		for range 12 {
+			listed := make([]string, random.IntN(4))
+			for i := range listed {
+				listed[i] = message(id())
+			}
+			switch random.IntN(4) {
+			case 0:
+				add(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%s,"delta":"x"}`, id())
+			case 1:
+				add(`{"type":"TEXT_MESSAGE_START","messageId":%s,"role":"user"}`, id())
+			case 2:
+				add(`{"type":"ACTIVITY_DELTA","messageId":%s,"activityType":"y","patch":[{"op":"add","path":"/y","value":1.50}]}`, id())
+			}
+			add(`{"type":"MESSAGES_SNAPSHOT","messages":[%s]%s}`, strings.Join(listed, ","), pick("", "", "", `,"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":["x"]}}`))
+		}
+		streams = append(streams, stream)
+	}
+	for i, difference := range judges.differences(t, streams) {
+		if difference != "" {
+			shrunk := shrink(streams[i], func(stream []json.RawMessage) bool {
+				return judges.differences(t, [][]json.RawMessage{stream})[0] != ""
+			})
+			t.Fatalf("stream %d: %s\nshrunk to %d events:\n%s", i, difference, len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
+		}
+	}
 }

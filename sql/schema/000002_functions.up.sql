@@ -8081,7 +8081,8 @@ comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], b
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
 
 -- sql/internal/fold/fold_few_messages.sql
--- A list that names few of many messages, as most of those stay, is not worth a look at each of them.
+-- A list that names few messages of many, most of which stay: agui_internal.fold_snapshot_messages would take each of them apart and put it
+-- together again.
 create or replace function agui_internal.fold_few_messages(
     in before agui_internal.fold,
     in messages json,
@@ -8122,7 +8123,8 @@ begin
     ) as named;
     kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
 
-    -- Where each of those stands that the list names; not here where it is not plain which one that is.
+    -- Where each of those stands that the list names. Ids that may be written in several ways, or that several messages have, are left to the
+    -- caller.
     if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
         return;
     end if;
@@ -8145,7 +8147,10 @@ begin
     end if;
     if (
         select count(distinct present.id) < count(*) or bool_or(present.number < 0)
-        from (select before.message_ids[found.position] as id, before.message_nos[found.position] as number from unnest(places) as found (position)) as present
+        from unnest(places) as found (position)
+        cross join lateral (
+            select before.message_ids[found.position] as id, before.message_nos[found.position] as number
+        ) as present
     ) then
         return;
     end if;
@@ -8195,9 +8200,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
-    'What agui_internal.fold_snapshot_messages makes of the messages of a fold and a list (guarded JSON) that speaks for no activities; nulls where all '
-    'stays as it is. Not done where many of '
-    'those that are not in the list go, or an id is not that of one message.';
+    'What agui_internal.fold_snapshot_messages makes of the messages of a fold, for a short list (guarded JSON) whose metadata says nothing. is_done is false '
+    'where many messages go or an id is not that of one message. Where all stays as it is, the arrays are null.';
 
 revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;
 
@@ -17192,7 +17196,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''4c3105c051d5cc632fefce11212c637d50de913ee4e927accc5f400ca372d478'', ''{
+as 'select 2, ''282d39a48fc14c8f441cc7ad6160c5ee94dcd68c3bc7a55ff925f7e53ce9d3c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -1,4 +1,5 @@
--- A list that names few of many messages, as most of those stay, is not worth a look at each of them.
+-- A list that names few messages of many, most of which stay: agui_internal.fold_snapshot_messages would take each of them apart and put it
+-- together again.
 create or replace function agui_internal.fold_few_messages(
     in before agui_internal.fold,
     in messages json,
@@ -39,7 +40,8 @@ begin
     ) as named;
     kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
 
-    -- Where each of those stands that the list names; not here where it is not plain which one that is.
+    -- Where each of those stands that the list names. Ids that may be written in several ways, or that several messages have, are left to the
+    -- caller.
     if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
         return;
     end if;
@@ -62,7 +64,10 @@ begin
     end if;
     if (
         select count(distinct present.id) < count(*) or bool_or(present.number < 0)
-        from (select before.message_ids[found.position] as id, before.message_nos[found.position] as number from unnest(places) as found (position)) as present
+        from unnest(places) as found (position)
+        cross join lateral (
+            select before.message_ids[found.position] as id, before.message_nos[found.position] as number
+        ) as present
     ) then
         return;
     end if;
@@ -112,8 +117,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
-    'What agui_internal.fold_snapshot_messages makes of the messages of a fold and a list (guarded JSON) that speaks for no activities; nulls where all '
-    'stays as it is. Not done where many of '
-    'those that are not in the list go, or an id is not that of one message.';
+    'What agui_internal.fold_snapshot_messages makes of the messages of a fold, for a short list (guarded JSON) whose metadata says nothing. is_done is false '
+    'where many messages go or an id is not that of one message. Where all stays as it is, the arrays are null.';
 
 revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;
