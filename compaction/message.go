@@ -210,7 +210,7 @@ func (o *object) appendText(key string, delta []byte) {
 type index struct {
 	messages map[string]int
 	calls    map[string]callPlace
-	// ofAssistants finds the first call in an assistant message where that in calls is in a message of another role.
+	// ofAssistants finds the first call in an assistant message behind that in calls.
 	ofAssistants map[string]callPlace
 	// repeatsIDs says that there may be two messages with one id.
 	repeatsIDs bool
@@ -249,10 +249,9 @@ func (f *Fold) noteMessage(m *Message, place int) {
 			continue
 		}
 		at := callPlace{message: place, call: i}
-		first, known := x.calls[call.id]
-		if !known {
+		if _, known := x.calls[call.id]; !known {
 			x.calls[call.id] = at
-		} else if _, known := x.ofAssistants[call.id]; !known && m.role == roleAssistant && f.messages.at(first.message).role != roleAssistant {
+		} else if _, known := x.ofAssistants[call.id]; !known && m.role == roleAssistant {
 			if x.ofAssistants == nil {
 				x.ofAssistants = map[string]callPlace{}
 			}
@@ -288,15 +287,17 @@ func (f *Fold) find(id []byte) int {
 }
 
 // findCall returns the first message that holds a tool call with the id, given decoded, and the call's place in it.
-func (f *Fold) findCall(id []byte) (callPlace, bool) { return f.findCallIn(f.indexed().calls, id) }
+func (f *Fold) findCall(id []byte) (callPlace, bool) {
+	return f.findCallIn(f.indexed().calls, id, func(*Message) bool { return true })
+}
 
-func (f *Fold) findCallIn(places map[string]callPlace, id []byte) (callPlace, bool) {
+func (f *Fold) findCallIn(places map[string]callPlace, id []byte, fits func(*Message) bool) (callPlace, bool) {
 	noted, ok := places[string(id)]
 	if !ok {
 		return callPlace{}, false
 	}
 	found := noted
-	for !f.messages.at(found.message).hasCall(found.call, id) {
+	for m := f.messages.at(found.message); !m.hasCall(found.call, id) || !fits(m); m = f.messages.at(found.message) {
 		found.message++
 	}
 	if found != noted {

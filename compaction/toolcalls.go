@@ -142,7 +142,7 @@ func (f *Fold) findCallOfAssistant(id []byte) (callPlace, bool) {
 	if !ok || f.messages.at(place.message).role == roleAssistant {
 		return place, ok
 	}
-	return f.findCallIn(f.indexed().ofAssistants, id)
+	return f.findCallIn(f.indexed().ofAssistants, id, func(m *Message) bool { return m.role == roleAssistant })
 }
 
 // function returns the function of a tool call that the message has, for reading; nil when the call has none.

@@ -107,6 +107,14 @@ var costlyRuns = map[string]costlyRun{
 		}
 		return events
 	}},
+	"calls of a message that gives way": {size: 4000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+		calls := strings.Join(counted(size, `{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}`), ",")
+		return []string{
+			messagesSnapshot(`{"id":"a1","role":"user","toolCalls":[`+calls+`]}`, `{"id":"m","role":"assistant","toolCalls":[`+calls+`]}`),
+			`{"type":"TOOL_CALL_START","toolCallId":"c0","toolCallName":"g"}`,
+			activity(1, `{}`),
+		}
+	}},
 	"too many lanes": {size: 4000, refused: true, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		return counted(size, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%[1]d","subagentRunId":"s%[1]d","delta":"x"}`)
 	}},

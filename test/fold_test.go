@@ -271,7 +271,11 @@ func TestShortListsOfManyMessages(t *testing.T) {
 			return fmt.Sprintf(`"%s%d"`, pick("m", "a", "r"), random.IntN(40))
 		}
 		message := func(id string) string {
-			switch role := pick("user", "assistant", "reasoning", "reasoning", "activity"); {
+			role := pick("user", "assistant")
+			if random.IntN(12) == 0 {
+				role = pick("reasoning", "activity")
+			}
+			switch {
 			case random.IntN(12) == 0:
 				return fmt.Sprintf(`{"role":%q,"content":"no id"}`, role)
 			case role == "activity":
@@ -311,12 +315,62 @@ func TestShortListsOfManyMessages(t *testing.T) {
 		}
 		streams = append(streams, stream)
 	}
-	for i, difference := range judges.differences(t, streams) {
+	judges.mustAgree(t, streams)
+}
+
+// Of several calls with one id the first counts, also once messages that have it gave way to activities.
+func TestCallsOfMessagesThatGiveWay(t *testing.T) {
+	t.Parallel()
+	judges := reducers{pool: testdb.Pool(t), client: startOracle(t)}
+	var streams [][]json.RawMessage
+	for seed := range uint64(80) {
+		random := rand.New(rand.NewPCG(*firstSeed, seed))
+		var stream []json.RawMessage
+		add := func(format string, arguments ...any) {
+			stream = append(stream, json.RawMessage(fmt.Sprintf(format, arguments...)))
+		}
+		message := func(i int) string {
+			calls := make([]string, random.IntN(4))
+			for c := range calls {
+				calls[c] = fmt.Sprintf(`{"id":"c%d","type":"function","function":{"name":"f","arguments":"%d"}}`, random.IntN(3), i)
+			}
+			return fmt.Sprintf(`{"id":"m%d","role":%q,"toolCalls":[%s]}`, i, []string{"user", "assistant"}[random.IntN(2)], strings.Join(calls, ","))
+		}
+		listed := make([]string, 8)
+		for i := range listed {
+			listed[i] = message(i)
+		}
+		add(`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"messages":[%s]}}`, strings.Join(listed, ","))
+		for n := range 25 {
+			switch call := fmt.Sprintf("c%d", random.IntN(3)); random.IntN(6) {
+			case 0:
+				add(`{"type":"ACTIVITY_SNAPSHOT","messageId":"m%d","activityType":"x","content":{}}`, random.IntN(8))
+			case 1:
+				add(`{"type":"TOOL_CALL_RESULT","messageId":"r%d","toolCallId":%q,"content":"x"}`, n, call)
+			case 2:
+				add(`{"type":"REASONING_ENCRYPTED_VALUE","subtype":"tool-call","entityId":%q,"encryptedValue":"v%d"}`, call, n)
+			case 3:
+				add(`{"type":"TOOL_CALL_ARGS","toolCallId":%q,"delta":"+%d"}`, call, n)
+			case 4:
+				add(`{"type":"TOOL_CALL_START","toolCallId":%q,"toolCallName":"g%d","parentMessageId":"m%d"}`, call, n, random.IntN(10))
+			case 5:
+				add(`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"messages":[%s]}}`, message(10+n))
+			}
+		}
+		streams = append(streams, stream)
+	}
+	judges.mustAgree(t, streams)
+}
+
+// mustAgree fails the test where the reducers make different things of a stream, which it shrinks.
+func (r *reducers) mustAgree(t *testing.T, streams [][]json.RawMessage) {
+	t.Helper()
+	for i, difference := range r.differences(t, streams) {
 		if difference != "" {
 			shrunk := shrink(streams[i], func(stream []json.RawMessage) bool {
-				return judges.differences(t, [][]json.RawMessage{stream})[0] != ""
+				return r.differences(t, [][]json.RawMessage{stream})[0] != ""
 			})
-			t.Fatalf("stream %d: %s\nshrunk to %d events:\n%s", i, difference, len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
+			t.Fatalf("stream %d: %s\nshrunk to %d events:\n%s", i, r.differences(t, [][]json.RawMessage{shrunk})[0], len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
 		}
 	}
 }

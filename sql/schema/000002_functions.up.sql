@@ -7462,7 +7462,8 @@ declare
     loaded_ids   text[];
     loaded_keys  jsonb;
     searches     int;
-    repeated_calls jsonb;      -- the keys that several calls have
+    next_same    int[];        -- of a call the next one with its id
+    last_same    int[];        -- of the first of those, the last one
 
     -- The tool calls of messages that came whole have nodes only once a step needs them.
     listed       int;          -- those of messages up to this node have
@@ -7482,6 +7483,8 @@ declare
     made         record;
     detaches     boolean;
     place        int;
+    first        int;          -- of several calls with one id
+    is_first     boolean;
     part         record;
 begin
     open steps;
@@ -7663,7 +7666,8 @@ begin
                     when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
                 end;
                 searches := 0;
-                repeated_calls := '{}';
+                next_same := array[null];
+                last_same := array[null];
                 listed := 0;
                 has_unlisted := loaded_count > 0;
                 lists_calls := false;
@@ -7686,12 +7690,13 @@ begin
                         place := agui_internal.fold_bucket(id, seed);
                         buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
                     elsif parents[indexed] > 0 then
-                        repeated_calls := repeated_calls || jsonb_build_object(id, null);
+                        next_same[coalesce(last_same[node], node)] := indexed;
+                        last_same[node] := indexed;
                         -- Where a message of another role has the call, too: results and encrypted values are for the first assistant that has it.
                         id := 'assistant ' || id;
-                        if roles[parents[node]] is distinct from 'assistant'
-                            and roles[parents[indexed]] = 'assistant'
-                            and agui_internal.fold_find(buckets, null, null, id, seed) is null
+                        place := agui_internal.fold_find(buckets, null, null, id, seed);
+                        if roles[parents[indexed]] = 'assistant'
+                            and (place = 0 or place is null and roles[parents[node]] is distinct from 'assistant')
                         then
                             place := agui_internal.fold_bucket(id, seed);
                             buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
@@ -7752,7 +7757,7 @@ begin
                 and step.action in ('add result', 'encrypt')
                 and roles[parents[node]] is distinct from 'assistant'
             then
-                node := agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed);
+                node := nullif(agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed), 0);
             end if;
 
             -- Make what is new, or say which node changes.
@@ -7843,20 +7848,28 @@ begin
                         id := keys[place];
                         keys[place] := null;
                         parents[place] := 0;
+                        -- Others with its id take its place in the index.
                         if id is not null then
-                            parent := agui_internal.fold_bucket(id, seed);
-                            if (buckets[parent] ->> id)::int = place then
-                                buckets[parent] := buckets[parent]
-                                    || jsonb_build_object(id, case when repeated_calls ? id then array_position(keys, id) end);
-                            end if;
-                            if repeated_calls ? id then
-                                id := 'assistant ' || id;
+                            is_first := agui_internal.fold_find(buckets, null, null, id, seed) = place;
+                            first := next_same[place];
+                            if is_first then
+                                while parents[first] = 0 loop
+                                    first := next_same[first];
+                                end loop;
+                                if first <> last_same[place] then
+                                    last_same[first] := last_same[place];
+                                end if;
                                 parent := agui_internal.fold_bucket(id, seed);
-                                buckets[parent] := coalesce(buckets[parent], '{}') || jsonb_build_object(id, (
-                                    select min(call.place)
-                                    from unnest(keys) with ordinality as call (key, place)
-                                    where 'assistant ' || call.key = id and roles[parents[call.place::int]] = 'assistant'
-                                ));
+                                buckets[parent] := buckets[parent] || jsonb_build_object(id, first);
+                            end if;
+                            id := 'assistant ' || id;
+                            parent := agui_internal.fold_find(buckets, null, null, id, seed);
+                            if parent = place or is_first and parent is null and first is not null then
+                                while parents[first] = 0 or first is not null and roles[parents[first]] is distinct from 'assistant' loop
+                                    first := next_same[first];
+                                end loop;
+                                parent := agui_internal.fold_bucket(id, seed);
+                                buckets[parent] := coalesce(buckets[parent], '{}') || jsonb_build_object(id, coalesce(first, 0));
                             end if;
                         end if;
                         place := call_before[place];
@@ -17196,7 +17209,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''282d39a48fc14c8f441cc7ad6160c5ee94dcd68c3bc7a55ff925f7e53ce9d3c9'', ''{
+as 'select 2, ''eb37d926c115ecb21439f1e079603f1554e1ecdd0a0f64ef2d3504f44a04747b'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
