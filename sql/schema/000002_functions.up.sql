@@ -11491,7 +11491,8 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
-                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui.event', 'table agui.quarantine', 'table agui_internal.chained_scope', 'table agui_internal.installed_object',
+                'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -16841,7 +16842,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''782fd83a07382d2ea4b181111961bad0263ffbce10bd70324d3b6decb1c92cac'', ''{
+as 'select 2, ''8745a11682603c2573d151949367de08c1605f5b19df40d8fcb82a4dd2e56c80'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
