@@ -11859,7 +11859,8 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
-                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui.event', 'table agui.quarantine', 'table agui_internal.chained_scope', 'table agui_internal.installed_object',
+                'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -17209,7 +17210,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''eb37d926c115ecb21439f1e079603f1554e1ecdd0a0f64ef2d3504f44a04747b'', ''{
+as 'select 2, ''f581a29cb3452864c9a562f1f2da2341592419a5bb1a28e724042b11460ea8d3'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -17,7 +17,8 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
-                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui.event', 'table agui.quarantine', 'table agui_internal.chained_scope', 'table agui_internal.installed_object',
+                'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
