@@ -9,6 +9,12 @@ declare
     setting agui_internal.setting;
     wanted  numeric;
 begin
+    if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
+        raise exception using
+            errcode = '42501',
+            message = format('role "%s" may not change a setting: it holds for all scopes', agui_internal.caller_role()),
+            hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
+    end if;
     select stored.* into setting
     from agui_internal.setting as stored
     where stored.name = set_setting.name;
@@ -51,7 +57,7 @@ $$;
 comment on function agui.set_setting(text, text) is
     'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
     'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
-    'Takes the rights of agui_maintainer. '
+    'Takes the rights of agui_maintainer and, while row-level security is on, those of an operator. '
     'Errors: 22023 there is no such setting, or it does not take the value.';
 
 revoke execute on function agui.set_setting(text, text) from public;

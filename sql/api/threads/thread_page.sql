@@ -27,7 +27,7 @@ declare
     -- are not.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
     -- The threads of a scope have keys that begin with its own.
-    scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
+    scope_part  constant text := left(agui_internal.first_key(scope)::text, 18);
     least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
     most_us     constant bigint := 253402300799999999;
     below_us    bigint;
@@ -66,6 +66,13 @@ begin
             errcode = '22023',
             message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
             hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+    end if;
+    -- The index is by scope_key, so a scan would pass all threads of a scope that the role does not have.
+    if agui_internal.has_row_security()
+        and (select below_key >= own.low and below_key <= own.high from agui_internal.own_keys() as own) is not true
+    then
+        page.threads := '{}';
+        return page;
     end if;
     if cursor is not null then
         below_at := timestamptz 'epoch' + below_us * interval '1 microsecond';

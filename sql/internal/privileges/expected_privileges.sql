@@ -17,7 +17,8 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
-                'table agui.event', 'table agui.quarantine', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
+                'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -61,7 +62,7 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line and agui.lag call.
+        -- What cannot write is for readers. pg_monitor gets what the command line, agui.stats and agui.lag call.
         select 'agui_reader'
         where routine.provolatile <> 'v'
         union all
@@ -70,7 +71,10 @@ as $$
         where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
         union all
         select 'pg_monitor'
-        where routine.proname in ('installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after')
+        where routine.proname in (
+            'installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after',
+            'has_row_security', 'caller_role', 'is_exempt', 'first_key', 'last_key'
+        )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
 $$;

@@ -12,6 +12,7 @@ declare
     next_no     int;
     replaced    int4range[];
 begin
+    perform agui_internal.own_key(thread_key);
     fold := agui_internal.fold_patched(fold);
 
     select snapshot.message_nos

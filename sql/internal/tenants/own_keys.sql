@@ -1,0 +1,24 @@
+create or replace function agui_internal.own_keys(out low uuid, out high uuid)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.has_row_security() then
+        select caller.low, caller.high into low, high
+        from agui_internal.caller as caller;
+        if found or not agui_internal.is_exempt(agui_internal.caller_role()) then
+            return;
+        end if;
+    end if;
+    low := '00000000-0000-0000-0000-000000000000';
+    high := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+end
+$$;
+
+comment on function agui_internal.own_keys() is
+    'The range of thread keys that the role that calls may change, all of them without row-level security; nulls: none. For functions with the rights of '
+    'the owner that look for something in all scopes. Where one key is given, agui_internal.own_key says more.';
+
+revoke execute on function agui_internal.own_keys() from public;
