@@ -350,6 +350,7 @@ create or replace function agui.checkpoint_lineage(
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
@@ -391,6 +392,7 @@ create or replace function agui.checkpoints(thread_id text, namespace text defau
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
@@ -426,6 +428,7 @@ create or replace function agui.load_checkpoint(
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
@@ -702,6 +705,7 @@ create or replace function agui.activities(
 returns setof agui.activity
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -798,6 +802,7 @@ create or replace function agui.history(
 returns setof agui.history_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -1130,6 +1135,7 @@ create or replace function agui.session_messages(
 returns setof agui.session_message
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
@@ -1476,6 +1482,7 @@ create or replace function agui.tool_calls(
 returns setof agui.tool_call
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
@@ -2264,11 +2271,12 @@ create or replace function agui.attach(
 returns agui.attachment
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    key    constant uuid := agui.thread_key(scope, thread_id);
+    key    constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
     is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
@@ -2460,12 +2468,15 @@ create or replace function agui.poll(
 returns setof agui.poll_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    own        record;
 begin
+    select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
     then
@@ -2498,7 +2509,12 @@ begin
             from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
-        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
+        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as derived
+        -- A thread of another scope is one that is not there.
+        cross join lateral (
+            select case when derived.thread_key >= own.low and derived.thread_key <= own.high then derived.thread_key end as thread_key
+            offset 0
+        ) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
@@ -2623,6 +2639,7 @@ create or replace function agui.status(thread_id text, run_id text default null,
 returns agui.run_status
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2688,6 +2705,7 @@ create or replace function agui.events(
 returns setof agui.event_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2744,6 +2762,7 @@ create or replace function agui.interrupts(
 returns json
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2780,6 +2799,7 @@ create or replace function agui.messages(
 returns setof agui.message_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2813,6 +2833,7 @@ create or replace function agui.restore(
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2854,6 +2875,7 @@ create or replace function agui.state(
 returns json
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2873,6 +2895,7 @@ create or replace function agui.load_session(thread_id text, run_id text default
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2884,7 +2907,7 @@ begin
             || ',"state":{' || coalesce(string_agg(to_json(state.key) || ':' || state.document, ',' order by state.key collate "C"), '') || '}'
             || ',"versions":{' || coalesce(string_agg(to_json(state.key) || ':' || state.version, ',' order by state.key collate "C"), '') || '}'
             || '}'
-        from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+        from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
         where state.document is not null
     )::json;
 end
@@ -2923,12 +2946,13 @@ create or replace function agui.load_session_state(
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid := agui.thread_key(scope, thread_id);
+    thread uuid := agui_internal.visible_thread_key(scope, thread_id);
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
     state  agui.session_state;
 begin
@@ -2961,6 +2985,7 @@ create or replace function agui.load_sessions(thread_ids text[], run_ids text[] 
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3202,6 +3227,7 @@ create or replace function agui.session_states(thread_id text, run_id text defau
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp
@@ -3209,7 +3235,7 @@ as $$
 begin
     return query
     select document.*
-    from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+    from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
     cross join lateral agui_internal.show_session_state(state) as document
     where state.document is not null
     order by state.key collate "C";
@@ -3229,18 +3255,20 @@ create or replace function agui.session_versions(thread_id text, key text, run_i
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    state_run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
+    thread       constant uuid := agui_internal.visible_thread_key(scope, thread_id);
+    state_run_no constant int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     return query
     select document.*
     from agui.session_state as state
     cross join lateral agui_internal.show_session_state(state) as document
-    where state.thread_key = agui.thread_key(scope, thread_id)
+    where state.thread_key = thread
         and state.key = session_versions.key
         and state.run_no = state_run_no
     order by state.version desc;
@@ -3385,6 +3413,7 @@ create or replace function agui.replay(
 returns setof json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -3575,6 +3604,7 @@ create or replace function agui.get_thread(thread_id text, scope text default ''
 returns agui.thread_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3743,6 +3773,7 @@ create or replace function agui.thread_page(
 returns agui.thread_page_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 -- The index has the order of the list. The planner does not know the limit of a page: it would
@@ -3798,10 +3829,7 @@ begin
             message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
             hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
     end if;
-    -- The index is by scope_key, so a scan would pass all threads of a scope that the role does not have.
-    if agui_internal.has_row_security()
-        and (select below_key >= own.low and below_key <= own.high from agui_internal.own_keys() as own) is not true
-    then
+    if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
         page.threads := '{}';
         return page;
     end if;
@@ -3913,6 +3941,7 @@ create or replace function agui.threads(
 returns setof agui.thread_row
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3950,6 +3979,7 @@ create or replace function agui.branches(thread_id text, scope text default '')
 returns setof agui.branch
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4020,6 +4050,7 @@ create or replace function agui.children(thread_id text, run_id text default nul
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4048,6 +4079,7 @@ create or replace function agui.head(thread_id text, scope text default '')
 returns text
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4065,6 +4097,7 @@ create or replace function agui.lineage(thread_id text, run_id text default null
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp
@@ -4100,6 +4133,7 @@ create or replace function agui.merge_base(thread_id text, run_a text, run_b tex
 returns text
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4137,6 +4171,7 @@ create or replace function agui.runs(thread_id text, scope text default '')
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4321,7 +4356,6 @@ as $$
 declare
     stop_at   pg_catalog.timestamptz;
     candidate pg_catalog.record;
-    latest    agui.run;
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
@@ -4365,16 +4399,7 @@ begin
             exit;
         end if;
         begin
-            if agui_internal.hold_thread(candidate.thread_key) then
-                -- Looked at anew: it may have ended since, and is compaction's then.
-                select run.* into latest
-                from agui.run as run
-                where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-                if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
-                    perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
-                    perform agui_internal.fill_title(latest.thread_key);
-                end if;
-            end if;
+            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no);
             perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
         exception
             when others then
@@ -4754,6 +4779,7 @@ create or replace function agui.verify(thread_id text, scope text default '')
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4949,20 +4975,6 @@ comment on function agui_internal.has_row_security() is
 
 revoke execute on function agui_internal.has_row_security() from public;
 
--- sql/internal/tenants/caller_role.sql
-create or replace function agui_internal.caller_role()
-returns name
-language sql
-stable
-parallel safe
--- current_user is the owner inside of functions that have its rights.
-return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
-
-comment on function agui_internal.caller_role() is
-    'The role that calls: the one that SET ROLE has set, else the one that is logged in.';
-
-revoke execute on function agui_internal.caller_role() from public;
-
 -- sql/internal/tenants/is_exempt.sql
 create or replace function agui_internal.is_exempt(role_name name)
 returns boolean
@@ -4987,55 +4999,57 @@ comment on function agui_internal.is_exempt(name) is
 
 revoke execute on function agui_internal.is_exempt(name) from public;
 
--- sql/internal/tenants/first_key.sql
-create or replace function agui_internal.first_key(scope text)
+-- sql/internal/tenants/pool_first_key.sql
+create or replace function agui_internal.pool_first_key()
 returns uuid
-language sql
-immutable
-strict
+language plpgsql
+stable
 parallel safe
--- The scope's part as agui.thread_key makes it, without the thread's.
-return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\x0000000000000000'::bytea, 'hex')::uuid;
+-- Every statement of a pool calls it for each table: to pin the search path would take longer than the rest. And in PL/pgSQL, for what is
+-- inlined is prepared anew by each statement, of other roles too.
+as $$
+begin
+    -- After a transaction that set it locally the setting reads '', so that is unset.
+    return agui_internal.first_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+end
+$$;
 
-comment on function agui_internal.first_key(text) is
-    'The least key that a thread of a scope can have. The threads of a scope are one range of keys, up to '
-    'agui_internal.last_key.';
+comment on function agui_internal.pool_first_key() is
+    'The least key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
 
-revoke execute on function agui_internal.first_key(text) from public;
+revoke execute on function agui_internal.pool_first_key() from public;
 
--- sql/internal/tenants/last_key.sql
-create or replace function agui_internal.last_key(scope text)
+-- sql/internal/tenants/pool_last_key.sql
+create or replace function agui_internal.pool_last_key()
 returns uuid
-language sql
-immutable
-strict
+language plpgsql
+stable
 parallel safe
-return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\xffffffffffffffff'::bytea, 'hex')::uuid;
+-- As agui_internal.pool_first_key.
+as $$
+begin
+    return agui_internal.last_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+end
+$$;
 
-comment on function agui_internal.last_key(text) is 'The greatest key that a thread of a scope can have.';
+comment on function agui_internal.pool_last_key() is
+    'The greatest key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
 
-revoke execute on function agui_internal.last_key(text) from public;
+revoke execute on function agui_internal.pool_last_key() from public;
 
 -- sql/internal/views/caller.sql
 -- With the rights of the owner: whoever may ask learns about itself alone. Policies depend on this view, so while row-level
 -- security is on it can be replaced, but not dropped.
 create or replace view agui_internal.caller as
 select
-    -- After a transaction that set it locally the setting reads '', so that is unset.
-    case
-        when tenant.is_pool then agui_internal.first_key(nullif(current_setting('agui.scope', true), ''))
-        else tenant.low
-    end as low,
-    case
-        when tenant.is_pool then agui_internal.last_key(nullif(current_setting('agui.scope', true), ''))
-        else tenant.high
-    end as high
+    coalesce(tenant.low, agui_internal.pool_first_key()) as low,
+    coalesce(tenant.high, agui_internal.pool_last_key()) as high
 from agui_internal.tenant as tenant
-where tenant.role_name = agui_internal.caller_role();
+where tenant.role_name = current_user;
 
 comment on view agui_internal.caller is
-    'The range of thread keys that the role that asks may see and change, in one row; no row: it is mapped to no scope. '
-    'The policies of row-level security look here, and agui_internal.own_key.';
+    'The range of thread keys that the role that asks may see, in one row; no row: it is mapped to no scope. The policies of '
+    'row-level security look here. What changes something asks agui_internal.own_key: there current_user is the owner.';
 
 comment on column agui_internal.caller.low is 'The least of them; null: a pool that has not set agui.scope.';
 
@@ -5047,8 +5061,8 @@ select counted.low, counted.high
 from (
     select '00000000-0000-0000-0000-000000000000'::uuid as low, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid as high
     where not agui_internal.has_row_security()
-        or pg_has_role(agui_internal.caller_role(), 'pg_monitor', 'usage')
-        or agui_internal.is_exempt(agui_internal.caller_role())
+        or pg_has_role('pg_monitor', 'usage')
+        or agui_internal.is_exempt(current_user)
     union all
     select caller.low, caller.high
     from agui_internal.caller as caller
@@ -5388,13 +5402,13 @@ select
     tenant.scope,
     case when tenant.is_operator then 'operator' when tenant.is_pool then 'pool' else 'tenant' end as kind
 from agui_internal.tenant as tenant
-where tenant.role_name = agui_internal.caller_role()
+where tenant.role_name = current_user
     or exists (
         select
         from agui_internal.tenant as own
-        where own.role_name = agui_internal.caller_role() and own.is_operator
+        where own.role_name = current_user and own.is_operator
     )
-    or (select agui_internal.is_exempt(agui_internal.caller_role()));
+    or (select agui_internal.is_exempt(current_user));
 
 comment on view agui.tenant is
     'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';
@@ -6848,10 +6862,12 @@ create or replace function agui_internal.fold_base(thread_key uuid, run_no int, 
 returns int
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
     return (
         with recursive ancestor as (
@@ -10879,10 +10895,11 @@ as $$
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
+                'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
             ('agui_maintainer', array[
                 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
@@ -10914,7 +10931,7 @@ as $$
         select 'pg_monitor'
         where routine.proname in (
             'installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after',
-            'has_row_security', 'caller_role', 'is_exempt', 'first_key', 'last_key'
+            'has_row_security', 'is_exempt', 'pool_first_key', 'pool_last_key'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
@@ -11069,7 +11086,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
+    fold  agui_internal.fold;
 begin
+    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    if run.status <> 'running' and (until is null or until >= run.last_seq) then
+        fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
+        if fold.through_seq >= run.last_seq then
+            return fold;
+        end if;
+    end if;
     perform agui_internal.refuse_quarantined(run, until);
     return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
@@ -11267,12 +11292,16 @@ create or replace function agui_internal.next_to_repack(
 )
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     due_before timestamptz := now() - coalesce(older_than, agui_internal.repack_after());
+    own        record;
 begin
+    near := agui_internal.visible_key(near);
+    select * into own from agui_internal.own_keys();
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
@@ -11293,6 +11322,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        -- As a case it chooses no other index than that of the queue.
+        and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
             from agui_internal.job_note as note
@@ -11312,6 +11343,7 @@ begin
     where note.job = 'repack' and (note.next_at is null or note.next_at <= clock_timestamp())
         and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        and run.thread_key >= own.low and run.thread_key <= own.high
     order by note.attempts, note.noted_at
     limit 1;
 end
@@ -11319,7 +11351,7 @@ $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
     'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Nulls: there is none.';
+    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
 
@@ -12293,6 +12325,38 @@ comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_f
 
 revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) from public;
 
+-- sql/internal/snapshots/compact_running_run.sql
+create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    latest agui.run;
+begin
+    perform agui_internal.own_key(thread_key);
+    if not agui_internal.hold_thread(thread_key) then
+        return;
+    end if;
+    -- Looked at anew: it may have ended since, and is compaction's then.
+    select run.* into latest
+    from agui.run as run
+    where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
+    if latest.status = 'running' and not agui_internal.awaits_start(thread_key, run_no, 9223372036854775807) then
+        perform agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_at(latest, null));
+        perform agui_internal.fill_title(thread_key);
+    end if;
+end
+$$;
+
+comment on function agui_internal.compact_running_run(uuid, int) is
+    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
+    'RUN_STARTED that is still to come would change what its events mean.';
+
+revoke execute on function agui_internal.compact_running_run(uuid, int) from public;
+
 -- sql/internal/snapshots/delete_unused_messages.sql
 create or replace function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[])
 returns void
@@ -12459,18 +12523,48 @@ comment on function agui_internal.is_worth_keeping(bigint, bigint) is
 
 revoke execute on function agui_internal.is_worth_keeping(bigint, bigint) from public;
 
+-- sql/internal/snapshots/lineage_behind.sql
+create or replace function agui_internal.lineage_behind(thread_key uuid, run_no int, base_no int)
+returns setof agui.run
+language sql
+stable
+security definer
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive ancestor as (
+        select run.*
+        from agui.run as run
+        where run.thread_key = agui_internal.visible_key(lineage_behind.thread_key) and run.run_no = lineage_behind.run_no
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+        where ancestor.run_no <> lineage_behind.base_no
+    )
+    select * from ancestor
+$$;
+
+comment on function agui_internal.lineage_behind(uuid, int, int) is
+    'The rows of the runs from a run to its ancestor base_no (0: to its root), both included.';
+
+revoke execute on function agui_internal.lineage_behind(uuid, int, int) from public;
+
 -- sql/internal/snapshots/log_bytes_since.sql
 create or replace function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int)
 returns bigint
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     with recursive ancestor as (
         select run.thread_key, run.run_no, run.parent_no, run.log_bytes
         from agui.run as run
-        where run.thread_key = log_bytes_since.thread_key and run.run_no = log_bytes_since.run_no
+        where run.thread_key = agui_internal.visible_key(log_bytes_since.thread_key) and run.run_no = log_bytes_since.run_no
         union all
         select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
         from ancestor
@@ -12701,7 +12795,6 @@ create or replace function agui_internal.write_snapshot(thread_key uuid, run_no 
 returns agui_internal.fold
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -12711,7 +12804,6 @@ declare
     next_no     int;
     replaced    int4range[];
 begin
-    perform agui_internal.own_key(thread_key);
     fold := agui_internal.fold_patched(fold);
 
     select snapshot.message_nos
@@ -14457,6 +14549,36 @@ comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
 
 revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
 
+-- sql/internal/tenants/caller_role.sql
+create or replace function agui_internal.caller_role()
+returns name
+language sql
+stable
+parallel safe
+-- current_user is the owner inside of functions that have its rights.
+return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
+
+comment on function agui_internal.caller_role() is
+    'The role that calls a function with the rights of the owner: the one that SET ROLE has set, else the one that is logged in.';
+
+revoke execute on function agui_internal.caller_role() from public;
+
+-- sql/internal/tenants/first_key.sql
+create or replace function agui_internal.first_key(scope text)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+-- The scope's part as agui.thread_key makes it, without the thread's.
+return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\x0000000000000000'::bytea, 'hex')::uuid;
+
+comment on function agui_internal.first_key(text) is
+    'The least key that a thread of a scope can have. The threads of a scope are one range of keys, up to '
+    'agui_internal.last_key.';
+
+revoke execute on function agui_internal.first_key(text) from public;
+
 -- sql/internal/tenants/key_to_change.sql
 create or replace function agui_internal.key_to_change(thread_id text, scope text)
 returns uuid
@@ -14476,6 +14598,19 @@ comment on function agui_internal.key_to_change(text, text) is
     'for another thread.';
 
 revoke execute on function agui_internal.key_to_change(text, text) from public;
+
+-- sql/internal/tenants/last_key.sql
+create or replace function agui_internal.last_key(scope text)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\xffffffffffffffff'::bytea, 'hex')::uuid;
+
+comment on function agui_internal.last_key(text) is 'The greatest key that a thread of a scope can have.';
+
+revoke execute on function agui_internal.last_key(text) from public;
 
 -- sql/internal/tenants/map_role.sql
 create or replace function agui_internal.map_role(role_name name, scope text, is_pool boolean, is_operator boolean)
@@ -14515,8 +14650,8 @@ comment on function agui_internal.map_role(name, text, boolean, boolean) is
 
 revoke execute on function agui_internal.map_role(name, text, boolean, boolean) from public;
 
--- sql/internal/tenants/own_key.sql
-create or replace function agui_internal.own_key(thread_key uuid, scope text default null)
+-- sql/internal/tenants/visible_key.sql
+create or replace function agui_internal.visible_key(thread_key uuid)
 returns uuid
 language plpgsql
 stable
@@ -14524,30 +14659,74 @@ parallel safe
 -- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
 as $$
 declare
-    refusal pg_catalog.record;
+    caller pg_catalog.name;
 begin
-    if not agui_internal.has_row_security() or thread_key is null then
+    if not agui_internal.has_row_security() then
         return thread_key;
     end if;
+    caller := agui_internal.caller_role();
     perform
-    from agui_internal.caller as caller
-    where own_key.thread_key operator(pg_catalog.>=) caller.low and own_key.thread_key operator(pg_catalog.<=) caller.high;
-    if not found and not agui_internal.is_exempt(agui_internal.caller_role()) then
-        select * into refusal from agui_internal.scope_refusal(thread_key, scope);
-        raise exception using
-            errcode = '42501',
-            message = refusal.message,
-            hint = refusal.hint;
+    from agui_internal.tenant as tenant
+    where tenant.role_name operator(pg_catalog.=) caller
+        and visible_key.thread_key operator(pg_catalog.>=) coalesce(tenant.low, agui_internal.pool_first_key())
+        and visible_key.thread_key operator(pg_catalog.<=) coalesce(tenant.high, agui_internal.pool_last_key());
+    if found or thread_key is not null and agui_internal.is_exempt(caller) then
+        return thread_key;
     end if;
-    return thread_key;
+    return null;
 end
 $$;
 
-comment on function agui_internal.own_key(uuid, text) is
-    'The key of a thread, which need not exist, that the role that calls may change; scope is for the error. Whatever changes something calls this, or '
-    'agui_internal.own_thread_key, before it looks anything up: 42501 where row-level security is on and the key is of another scope.';
+comment on function agui_internal.visible_key(uuid) is
+    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
+    'For functions with the rights of the owner, to which policies do not apply.';
 
-revoke execute on function agui_internal.own_key(uuid, text) from public;
+revoke execute on function agui_internal.visible_key(uuid) from public;
+
+-- sql/internal/tenants/refuse_foreign.sql
+create or replace function agui_internal.refuse_foreign(thread_key uuid, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    refusal record;
+begin
+    if thread_key is null then
+        return null;  -- the caller says what is missing
+    end if;
+    select * into refusal from agui_internal.scope_refusal(thread_key, scope);
+    raise exception using
+        errcode = '42501',
+        message = refusal.message,
+        hint = refusal.hint;
+end
+$$;
+
+comment on function agui_internal.refuse_foreign(uuid, text) is
+    'Refuses (42501) a change to a scope that the role that calls does not have, as agui_internal.scope_refusal says it; nothing where there is no key.';
+
+revoke execute on function agui_internal.refuse_foreign(uuid, text) from public;
+
+-- sql/internal/tenants/own_key.sql
+create or replace function agui_internal.own_key(thread_key uuid)
+returns uuid
+language sql
+stable
+parallel safe
+return case
+    when agui_internal.has_row_security()
+        then coalesce(agui_internal.visible_key(thread_key), agui_internal.refuse_foreign(thread_key, null))
+    else thread_key
+end;
+
+comment on function agui_internal.own_key(uuid) is
+    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
+    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+
+revoke execute on function agui_internal.own_key(uuid) from public;
 
 -- sql/internal/tenants/own_keys.sql
 create or replace function agui_internal.own_keys(out low uuid, out high uuid)
@@ -14556,11 +14735,15 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    caller constant name := agui_internal.caller_role();
 begin
     if agui_internal.has_row_security() then
-        select caller.low, caller.high into low, high
-        from agui_internal.caller as caller;
-        if found or not agui_internal.is_exempt(agui_internal.caller_role()) then
+        select coalesce(tenant.low, agui_internal.pool_first_key()), coalesce(tenant.high, agui_internal.pool_last_key())
+        into low, high
+        from agui_internal.tenant as tenant
+        where tenant.role_name = caller;
+        if found or not agui_internal.is_exempt(caller) then
             return;
         end if;
     end if;
@@ -14583,7 +14766,11 @@ stable
 parallel safe
 -- Inlined: without row-level security this is agui.thread_key.
 return case
-    when agui_internal.has_row_security() then agui_internal.own_key(agui.thread_key(scope, thread_id), scope)
+    when agui_internal.has_row_security()
+        then coalesce(
+            agui_internal.visible_key(agui.thread_key(scope, thread_id)),
+            agui_internal.refuse_foreign(agui.thread_key(scope, thread_id), scope)
+        )
     else agui.thread_key(scope, thread_id)
 end;
 
@@ -14717,6 +14904,24 @@ comment on function agui_internal.set_row_security(boolean) is
     'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;
+
+-- sql/internal/tenants/visible_thread_key.sql
+create or replace function agui_internal.visible_thread_key(scope text, thread_id text)
+returns uuid
+language sql
+stable
+parallel safe
+-- Inlined: without row-level security this is agui.thread_key.
+return case
+    when agui_internal.has_row_security() then agui_internal.visible_key(agui.thread_key(scope, thread_id))
+    else agui.thread_key(scope, thread_id)
+end;
+
+comment on function agui_internal.visible_thread_key(text, text) is
+    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, or null where row-level security is on and the role that '
+    'calls does not have the scope. So a thread of another scope is one that does not exist.';
+
+revoke execute on function agui_internal.visible_thread_key(text, text) from public;
 
 -- sql/internal/threads/active_at.sql
 create or replace function agui_internal.active_at(thread agui.thread)
@@ -15101,7 +15306,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.visible_thread_key(scope, thread_id);
 begin
     perform
     from agui.thread as thread
@@ -15131,7 +15336,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
     -- The key is compared in the same statement: it may stand for another thread.
@@ -15546,7 +15751,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select derived.thread_key
-    from (values (agui.thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
+    from (values (agui_internal.visible_thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
     where exists (select from agui.thread where thread.thread_key = derived.thread_key)
         or exists (select from agui.run where run.thread_key = derived.thread_key)
         or exists (select from agui.batch where batch.thread_key = derived.thread_key)
@@ -15559,7 +15764,9 @@ as $$
     union
     select thread.thread_key
     from agui.thread as thread
-    where thread.thread_id = thread_keys.thread_id and thread.scope = thread_keys.scope
+    where thread.thread_id = thread_keys.thread_id
+        and thread.scope = thread_keys.scope
+        and agui_internal.visible_thread_key(thread_keys.scope, '') is not null
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is
@@ -15665,10 +15872,12 @@ create or replace function agui_internal.verify_log(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     return query select * from agui_internal.verify_thread(thread_key);
     return query select * from agui_internal.verify_batches(thread_key);
     return query select * from agui_internal.verify_tree(thread_key);
@@ -15990,6 +16199,7 @@ create or replace function agui_internal.verify_snapshots(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16003,6 +16213,7 @@ declare
     folded_no  int;
     is_next    boolean;
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
     -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in
@@ -16196,7 +16407,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''0fffc7b9941997ae23acb28b370e10bdf75e9be8f6a2b0e8298977390a58a188'', ''{
+as 'select 2, ''1fc27f568a7180c9f5ff355a062418b66bfd62b94c58056d225a25635908d8f9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16222,8 +16433,8 @@ routine agui_internal.caller_role, routine agui_internal.catalog_objects, routin
 routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact, routine agui_internal.close_run,
 routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
 routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
-routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
-routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.compact_running_run, routine agui_internal.compact_runs, routine agui_internal.compact_snapshots,
+routine agui_internal.compact_step, routine agui_internal.count_plain_events, routine agui_internal.define_settings,
 routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
 routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
@@ -16264,51 +16475,53 @@ routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routin
 routine agui_internal.key_to_change, routine agui_internal.last_activity_at, routine agui_internal.last_key,
 routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
 routine agui_internal.lease_of, routine agui_internal.life_cycle, routine agui_internal.limits_of_patches,
-routine agui_internal.lineage_events, routine agui_internal.load_snapshot, routine agui_internal.lock_thread,
-routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
-routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
-routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.own_key,
-routine agui_internal.own_keys, routine agui_internal.own_thread_key, routine agui_internal.plain_event_count,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
-routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_large_document,
-routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
-routine agui_internal.refuse_scope_collision, routine agui_internal.reopening_events,
-routine agui_internal.repack_after, routine agui_internal.repack_run, routine agui_internal.repair_steps,
-routine agui_internal.repair_subject, routine agui_internal.repaired_events, routine agui_internal.replay_events,
-routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent, routine agui_internal.run_at,
-routine agui_internal.run_size, routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events,
-routine agui_internal.scope_key, routine agui_internal.scope_refusal, routine agui_internal.seq_at,
-routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.set_row_security,
-routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
-routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
-routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
-routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
-routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
-routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
-routine agui_internal.verify_tree, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
-routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
-trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
-trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
-trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread, type agui.activity,
-type agui.append_result, type agui.attachment, type agui.branch, type agui.checkpoint_row, type agui.event_row,
-type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info,
-type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
+routine agui_internal.lineage_behind, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.map_role,
+routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
+routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
+routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
+routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
+routine agui_internal.orphaned_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
+routine agui_internal.own_thread_key, routine agui_internal.plain_event_count, routine agui_internal.pool_first_key,
+routine agui_internal.pool_last_key, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
+routine agui_internal.prune_snapshots, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_foreign,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.refuse_quarantined, routine agui_internal.refuse_scope_collision,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.set_row_security, routine agui_internal.show_checkpoint, routine agui_internal.show_session_state,
+routine agui_internal.show_threads, routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference,
+routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs, routine agui_internal.status_after,
+routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
+routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
+routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
+routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
+routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
+routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.visible_key,
+routine agui_internal.visible_thread_key, routine agui_internal.with_joined_text,
+routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime, trigger refuse_change on agui.batch,
+trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
+trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
+trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
+type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
+type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
+type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
 type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,

@@ -12,6 +12,7 @@ create or replace function agui.thread_page(
 returns agui.thread_page_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 -- The index has the order of the list. The planner does not know the limit of a page: it would
@@ -67,10 +68,7 @@ begin
             message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
             hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
     end if;
-    -- The index is by scope_key, so a scan would pass all threads of a scope that the role does not have.
-    if agui_internal.has_row_security()
-        and (select below_key >= own.low and below_key <= own.high from agui_internal.own_keys() as own) is not true
-    then
+    if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
         page.threads := '{}';
         return page;
     end if;

@@ -4,13 +4,13 @@ select
     tenant.scope,
     case when tenant.is_operator then 'operator' when tenant.is_pool then 'pool' else 'tenant' end as kind
 from agui_internal.tenant as tenant
-where tenant.role_name = agui_internal.caller_role()
+where tenant.role_name = current_user
     or exists (
         select
         from agui_internal.tenant as own
-        where own.role_name = agui_internal.caller_role() and own.is_operator
+        where own.role_name = current_user and own.is_operator
     )
-    or (select agui_internal.is_exempt(agui_internal.caller_role()));
+    or (select agui_internal.is_exempt(current_user));
 
 comment on view agui.tenant is
     'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';

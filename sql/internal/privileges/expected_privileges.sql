@@ -38,10 +38,11 @@ as $$
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
+                'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
             ('agui_maintainer', array[
                 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
@@ -73,7 +74,7 @@ as $$
         select 'pg_monitor'
         where routine.proname in (
             'installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after',
-            'has_row_security', 'caller_role', 'is_exempt', 'first_key', 'last_key'
+            'has_row_security', 'is_exempt', 'pool_first_key', 'pool_last_key'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype

@@ -2,7 +2,6 @@ create or replace function agui_internal.write_snapshot(thread_key uuid, run_no 
 returns agui_internal.fold
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -12,7 +11,6 @@ declare
     next_no     int;
     replaced    int4range[];
 begin
-    perform agui_internal.own_key(thread_key);
     fold := agui_internal.fold_patched(fold);
 
     select snapshot.message_nos

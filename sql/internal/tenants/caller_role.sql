@@ -7,6 +7,6 @@ parallel safe
 return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
 
 comment on function agui_internal.caller_role() is
-    'The role that calls: the one that SET ROLE has set, else the one that is logged in.';
+    'The role that calls a function with the rights of the owner: the one that SET ROLE has set, else the one that is logged in.';
 
 revoke execute on function agui_internal.caller_role() from public;

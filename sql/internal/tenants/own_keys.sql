@@ -4,11 +4,15 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    caller constant name := agui_internal.caller_role();
 begin
     if agui_internal.has_row_security() then
-        select caller.low, caller.high into low, high
-        from agui_internal.caller as caller;
-        if found or not agui_internal.is_exempt(agui_internal.caller_role()) then
+        select coalesce(tenant.low, agui_internal.pool_first_key()), coalesce(tenant.high, agui_internal.pool_last_key())
+        into low, high
+        from agui_internal.tenant as tenant
+        where tenant.role_name = caller;
+        if found or not agui_internal.is_exempt(caller) then
             return;
         end if;
     end if;

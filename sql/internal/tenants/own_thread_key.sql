@@ -5,7 +5,11 @@ stable
 parallel safe
 -- Inlined: without row-level security this is agui.thread_key.
 return case
-    when agui_internal.has_row_security() then agui_internal.own_key(agui.thread_key(scope, thread_id), scope)
+    when agui_internal.has_row_security()
+        then coalesce(
+            agui_internal.visible_key(agui.thread_key(scope, thread_id)),
+            agui_internal.refuse_foreign(agui.thread_key(scope, thread_id), scope)
+        )
     else agui.thread_key(scope, thread_id)
 end;
 

@@ -3,8 +3,8 @@ select counted.low, counted.high
 from (
     select '00000000-0000-0000-0000-000000000000'::uuid as low, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid as high
     where not agui_internal.has_row_security()
-        or pg_has_role(agui_internal.caller_role(), 'pg_monitor', 'usage')
-        or agui_internal.is_exempt(agui_internal.caller_role())
+        or pg_has_role('pg_monitor', 'usage')
+        or agui_internal.is_exempt(current_user)
     union all
     select caller.low, caller.high
     from agui_internal.caller as caller
