@@ -94,7 +94,9 @@ create table agui.run (
     log_bytes  bigint,
     repacked_at timestamptz,
     primary key (thread_key, run_no),
-    unique (thread_key, run_id),
+    -- In this order, or a query for one run by its number might take this index, and read all runs of the thread: under row-level
+    -- security the planner expects too few of them.
+    unique (run_id, thread_key),
     foreign key (thread_key, parent_no) references agui.run,
     constraint run_parent_is_older check (parent_no < run_no),
     constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
@@ -460,7 +462,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''0bf3eb3fd1370911cba1d8a832d634e9229da4ad37f3b6092035c0bf8b892538'', ''{
+as 'select 1, ''2201dd04316efc314c6f37647d588dc336d686e5afa333d1373e26d5812f2bcb'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

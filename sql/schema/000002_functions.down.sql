@@ -376,7 +376,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''0bf3eb3fd1370911cba1d8a832d634e9229da4ad37f3b6092035c0bf8b892538'', ''{
+as 'select 1, ''2201dd04316efc314c6f37647d588dc336d686e5afa333d1373e26d5812f2bcb'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -1,6 +1,7 @@
 create or replace function agui_internal.own_keys(out low uuid, out high uuid)
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -1,6 +1,7 @@
 create or replace function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text)
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -2,6 +2,7 @@ create or replace function agui_internal.visible_key(thread_key uuid)
 returns uuid
 language plpgsql
 stable
+security definer
 parallel safe
 -- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
 as $$
