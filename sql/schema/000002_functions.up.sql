@@ -2388,7 +2388,7 @@ begin
     end if;
     if agui_internal.has_row_security() then
         perform agui_internal.own_thread_key(asked.scope, '')
-        from (select distinct coalesce(item.scope, '') as scope from unnest(thread_ids, scopes) as item (thread_id, scope)) as asked;
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
     end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
@@ -4366,6 +4366,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -4527,6 +4528,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     commit;
     set local search_path = pg_catalog, pg_temp;
@@ -16416,7 +16418,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''6c9e06cb1f08d290f9213173b3cae6d15c68b65dd63a5aa78fc890b720274671'', ''{
+as 'select 2, ''b5e547a9685e89f62335e5c82e5c499e6460cdcec75ce1e1ae760810af2bd878'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -15,6 +15,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
