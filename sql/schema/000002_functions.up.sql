@@ -4972,10 +4972,11 @@ comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), t
 create or replace function agui_internal.has_row_security()
 returns boolean
 language sql
-immutable
+stable
 parallel safe
--- A constant, which the planner puts into the statements that ask for it: so a check costs nothing while row-level security is
--- off. agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew.
+-- The planner puts the constant into the statements that ask for it: so a check costs nothing while row-level security is off.
+-- agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew. Not so for an immutable
+-- function, whose value it would keep.
 return false;
 
 comment on function agui_internal.has_row_security() is
@@ -14903,7 +14904,7 @@ begin
     end loop;
     if agui_internal.has_row_security() <> wanted then
         execute format(
-            'create or replace function agui_internal.has_row_security() returns boolean language sql immutable parallel safe return %s',
+            'create or replace function agui_internal.has_row_security() returns boolean language sql stable parallel safe return %s',
             wanted::text
         );
     end if;
@@ -16418,7 +16419,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''b5e547a9685e89f62335e5c82e5c499e6460cdcec75ce1e1ae760810af2bd878'', ''{
+as 'select 2, ''bb926378b7bcc089ec906fa2ed20005bb9e2f9a24b32b256101c868b28a0e8c4'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -41,7 +41,7 @@ begin
     end loop;
     if agui_internal.has_row_security() <> wanted then
         execute format(
-            'create or replace function agui_internal.has_row_security() returns boolean language sql immutable parallel safe return %s',
+            'create or replace function agui_internal.has_row_security() returns boolean language sql stable parallel safe return %s',
             wanted::text
         );
     end if;
