@@ -177,10 +177,10 @@ func TestAppendRefuses(t *testing.T) {
 		{"an array in place of an event", "open", events(`[{"type":"CUSTOM"}]`), nil, pgagui.ErrInvalidEvents, "event 1 of the call is not a JSON object"},
 		{"a type that is no string in the end", "open", events(`{"type":"CUSTOM","type":true}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
 		{"the same among others", "open", events(token(1), `{"type":"CUSTOM","type":[]}`, token(2)), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
-		{"no JSON", "open", events(`{"type":`), nil, pgagui.ErrInvalidEvents, "json"},
+		{"no JSON", "open", events(`{"type":`), nil, pgagui.ErrInvalidEvents, "not JSON"},
 		{"too deep", "open", events(deep), nil, pgagui.ErrLimitExceeded, "more than 1000 levels deep"},
 		{"too deep among others", "open", events(token(1), deep, token(2)), nil, pgagui.ErrLimitExceeded, "event 2 of the call is nested more than 1000 levels deep"},
-		{"deeper than the server's stack", "open", events(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), nil, pgagui.ErrLimitExceeded, "stack"},
+		{"deeper than the server's stack", "open", events(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), nil, pgagui.ErrLimitExceeded, "levels deep"},
 		{"no run id", "", events(started("")), nil, pgagui.ErrInvalidEvents, "run id"},
 		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
 		{"unknown run", "new", events(token(1)), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
@@ -226,7 +226,10 @@ func TestAppendRefuses(t *testing.T) {
 		}
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) {
-			t.Errorf("%s: the error hides what the database said", c.name)
+			if c.name != "no JSON" && c.name != "deeper than the server's stack" { // which are not sent
+				t.Errorf("%s: the error hides what the database said", c.name)
+			}
+			continue
 		}
 		if strings.HasPrefix(refused.Code, "UI") && c.runID != "" && len(c.runID) < 100 &&
 			!strings.HasPrefix(err.Error(), fmt.Sprintf(`run "%s" of thread "t"`, c.runID)) {

@@ -12,8 +12,8 @@ type Erased struct {
 	Events int64 `json:"events"`
 }
 
-// Erase removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What stays is a row in agui.erasure: the thread, when, by
-// whom and the reason, which may be empty. Appends to the thread fail with ErrThreadErased until Allow. It takes the rights of agui_maintainer.
+// Erase removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What stays is a row in agui.erasure: when, by
+// whom, the reason, which may be empty, and a salted hash that the thread is known by. Appends to the thread fail with ErrThreadErased until Allow. It takes the rights of agui_maintainer.
 //
 // The space is free for other threads after the next vacuum. Backups and archived WAL hold the thread until they expire.
 // Errors: ErrUnknownThread.

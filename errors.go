@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // What the database refuses, one error for each SQLSTATE of class UI, and ErrInvalidArgument for 22023. Test for them with errors.Is.
@@ -33,6 +35,7 @@ var (
 	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
 	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
 	ErrQuarantined       = errors.New("run in quarantine")
+	ErrFoldLimit         = compaction.ErrLimit
 	ErrInvalidArgument   = errors.New("invalid argument")
 )
 
@@ -58,6 +61,7 @@ var errorOfState = map[string]error{
 	"UI019": ErrUnknownCheckpoint,
 	"UI021": ErrOtherThread,
 	"UI022": ErrQuarantined,
+	"UI023": ErrFoldLimit,
 	"22023": ErrInvalidArgument,
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
@@ -96,8 +100,13 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.cause}
 }
 
-// refusal makes an *Error of what the database refused and leaves any other error as it is.
+// refusal makes an *Error of what the database refused, and of what was not sent to it, and leaves any other error as it is.
 func refusal(err error) error {
+	for unsent, kind := range map[error]error{rawjson.ErrInvalid: ErrInvalidEvents, rawjson.ErrTooDeep: ErrLimitExceeded} {
+		if errors.Is(err, unsent) {
+			return &Error{Kind: kind, Message: "a JSON text of the call cannot be stored: " + unsent.Error()}
+		}
+	}
 	var cause *pgconn.PgError
 	if !errors.As(err, &cause) {
 		return err

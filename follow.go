@@ -48,7 +48,8 @@ type FollowOptions struct {
 // progress, anywhere: in another process than the recorder's, on a standby, through PgBouncer in transaction mode.
 //
 // All followers of a Store (with those that InScope made of it) share one query for what is new. A follower whose caller is slow reads from the database
-// later on, and holds nobody up. While the database cannot be reached, followers wait for it.
+// later on, and holds nobody up: it keeps no more than a page of up to 4 MB, or one batch that is larger. While the database cannot be reached, followers
+// wait for it.
 //
 // An error ends the iteration: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay; ErrLogRewound when the log has lost the event of the last
 // position (a crash without synchronous_commit, a failover): what was seen is then not what the log says; ErrThreadErased. The payloads are
@@ -120,12 +121,11 @@ func (f *follower) follow(ctx context.Context) error {
 		case chunks != nil:
 			f.pass(chunks)
 		case changed == nil || isAhead && changed != asked: // the topic does not reach to here
-			chunks, err := hub.read(ctx, f.key, f.position, f.page)
+			chunks, isMore, err := hub.read(ctx, f.key, f.position, f.page)
 			if err != nil {
 				return err
 			}
 			f.pass(chunks)
-			isMore := len(chunks) == f.page
 			f.page = pageLike(chunks)
 			if f.isLeft || f.hasCome || isMore || hub.isInProgress(topic, f.position, f.run) {
 				continue
@@ -326,7 +326,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 		if err != nil || progress.LogEnd >= f.position.Seq {
 			return progress, err
 		}
-		if _, err := f.store.live.read(ctx, f.key, f.position, 1); err != nil {
+		if _, _, err := f.store.live.read(ctx, f.key, f.position, 1); err != nil {
 			return progress, err // it is no standby: the log was rewound
 		}
 		select {

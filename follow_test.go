@@ -546,6 +546,7 @@ func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
 	}{
 		{"small batches", 2500, token(1), 4, 6},
 		{"large batches", 60, `{"type":"CUSTOM","value":"` + strings.Repeat("x", 60_000) + `"}`, 6, 8},
+		{"batches of which two do not fit", 8, `{"type":"CUSTOM","value":"` + strings.Repeat("x", 2_500_000) + `"}`, 8, 10},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
@@ -690,7 +691,7 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
 		}
 	}
-	if n := len(short); n != 7 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
 		t.Errorf("%d events: %+v", n, short)
 	}
 

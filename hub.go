@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"log/slog"
 	"slices"
@@ -25,6 +26,8 @@ type hub struct {
 
 	mu     sync.Mutex // guards what follows, and all topics
 	topics map[topicKey]*topic
+	kept   list.List          // topics that keep chunks; first those that have had no news for the longest time
+	bytes  int                // of all of these
 	stop   context.CancelFunc // ends the asking; nil: nobody follows
 	woken  chan struct{}      // a topic is due earlier than it was
 }
@@ -43,12 +46,15 @@ type topic struct {
 	// chunks are the events up to end, those behind begin.
 	chunks  []chunk
 	bytes   int
+	kept    *list.Element // its place in the hub's list; nil: it keeps no chunks
 	begin   Position
 	running map[string]bool // run ids
 	changed chan struct{}   // closed at the next change
 
 	due   time.Time // zero: it was woken
 	pause time.Duration
+	// isCut says that the last answer had no room for all of its news: it comes first in the next query.
+	isCut bool
 }
 
 // chunk is a batch as followers get it.
@@ -60,11 +66,15 @@ type chunk struct {
 }
 
 const (
-	// maxTopicBytes is how much of a thread is kept for followers that are somewhat behind. The last chunk is kept in any case.
+	// maxTopicBytes is how much of a thread is kept for followers that are somewhat behind, or its last chunk when that is larger; maxHubBytes how
+	// much of all threads together. A follower that is further behind reads from the database.
 	maxTopicBytes = 256 << 10
-	// maxTopicsPerPoll and maxBatchesPerPoll bound a query and its answer.
+	maxHubBytes   = 64 << 20
+	// maxTopicsPerPoll, maxBatchesPerPoll (of a thread) and maxBytesPerPoll (of all) bound a query and its answer. A batch may be larger than that: it
+	// comes alone.
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
+	maxBytesPerPoll   = 16 << 20
 	// restShare of the time the hub does nothing, however many threads there are; but never for longer than longestRest. Behind a query that
 	// took no time it rests for shortestRest, so that threads that are woken meanwhile share the next one.
 	restShare    = 0.8
@@ -72,10 +82,12 @@ const (
 	shortestRest = 5 * time.Millisecond
 	// longestBackoff is how long the hub waits at most before it asks again a database that cannot be reached.
 	longestBackoff = 2 * time.Second
-	// maxReaders is how many followers read from the database at once, about pageBytes each, but minPage batches at least and maxPage at most.
+	// maxReaders is how many followers read from the database at once, about pageBytes each, but minPage batches at least and maxPage at most; and
+	// never more than maxPageBytes or one batch.
 	maxReaders       = 4
 	pageBytes        = 256 << 10
 	minPage, maxPage = 10, 1000
+	maxPageBytes     = 4 << 20
 )
 
 func newHub(queries *db.Queries, config *Config) *hub {
@@ -122,6 +134,7 @@ func (h *hub) leave(t *topic) {
 	defer h.mu.Unlock()
 	if t.followers--; t.followers == 0 {
 		delete(h.topics, t.key)
+		h.forget(t)
 	}
 	if len(h.topics) == 0 { // at once, so that a query that hangs keeps no connection
 		h.stop()
@@ -269,18 +282,22 @@ func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) 
 	}
 	now := time.Now()
 	wait = time.Hour
+	var cut []*topic
 	for _, t := range h.topics {
 		if !t.isOpen {
 			continue
 		}
 		left := t.due.Sub(now)
-		if left <= h.interval/4 { // together with those that are due now
+		switch {
+		case t.isCut:
+			cut = append(cut, t)
+		case left <= h.interval/4: // together with those that are due now
 			due = append(due, t)
-		} else {
+		default:
 			wait = min(wait, left)
 		}
 	}
-	return due, wait
+	return append(cut, due...), wait
 }
 
 // poll asks for the news of topics.
@@ -296,7 +313,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 			t.due = time.Now() // who wakes it from now on may know more than the answer
 		}
 		h.mu.Unlock()
-		params.MaxRows = maxBatchesPerPoll
+		params.MaxRows, params.PageBytes = maxBatchesPerPoll, maxBytesPerPoll
 		timed, cancel := context.WithTimeout(ctx, h.callTimeout)
 		rows, err := h.queries.Poll(timed, params)
 		cancel()
@@ -312,8 +329,13 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 func (h *hub) take(asked []*topic, rows []db.PollRow) {
 	news := make([][]chunk, len(asked))
 	problems := make([]bool, len(asked))
+	areCut := make([]bool, len(asked))
 	for _, row := range rows {
 		i := row.ThreadNo - 1
+		if isCut(row) {
+			areCut[i] = true
+			continue
+		}
 		events, err := eventsOf(asked[i].key.threadID, row)
 		if err != nil || row.Problem != "" {
 			problems[i] = true
@@ -325,20 +347,27 @@ func (h *hub) take(asked []*topic, rows []db.PollRow) {
 		if problems[i] {
 			h.reset(t)
 		} else {
-			h.extend(t, news[i])
+			h.extend(t, news[i], areCut[i])
 		}
 	}
 }
 
-// extend adds news to a topic, and says when to ask again.
-func (h *hub) extend(t *topic, news []chunk) {
+// isCut reports whether a row says that its thread has more than fits in the answer.
+func isCut(row db.PollRow) bool { return row.Events == nil && row.Problem == "" }
+
+// extend adds news to a topic, of which there is more when they were cut, and says when to ask again.
+func (h *hub) extend(t *topic, news []chunk, isCut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer func() {
-		if !t.due.IsZero() && len(news) < maxBatchesPerPoll { // otherwise there is more
+		if !t.due.IsZero() && len(news) < maxBatchesPerPoll && !isCut { // otherwise there is more
 			t.due = time.Now().Add(t.pause)
 		}
 	}()
+	t.isCut = isCut
+	if len(news) == 0 && isCut {
+		return
+	}
 	if len(news) == 0 {
 		// A run in progress may go on at any moment; a thread without one waits for a person.
 		longest := 2 * h.interval
@@ -357,24 +386,57 @@ func (h *hub) extend(t *topic, news []chunk) {
 			delete(t.running, last.RunID)
 		}
 		t.end = last.Position()
-		t.bytes += c.bytes
 	}
-	t.chunks = append(t.chunks, news...)
-	drop := 0
-	for ; drop < len(t.chunks)-1 && t.bytes > maxTopicBytes; drop++ {
-		t.bytes -= t.chunks[drop].bytes
-		t.begin = t.chunks[drop].events[len(t.chunks[drop].events)-1].Position()
-	}
-	t.chunks = slices.Delete(t.chunks, 0, drop)
+	h.keep(t, news)
 	t.signal()
 	t.pause = h.interval
 }
+
+// keep adds chunks to those that a topic keeps, and lets go of the oldest ones. A topic that has been followed until it has none left keeps nothing.
+func (h *hub) keep(t *topic, news []chunk) {
+	if h.topics[t.key] != t {
+		return
+	}
+	for _, c := range news {
+		t.bytes += c.bytes
+		h.bytes += c.bytes
+	}
+	t.chunks = append(t.chunks, news...)
+	if t.kept == nil {
+		t.kept = h.kept.PushBack(t)
+	} else {
+		h.kept.MoveToBack(t.kept)
+	}
+	drop := 0
+	for ; drop < len(t.chunks)-1 && t.bytes > maxTopicBytes; drop++ {
+		t.bytes -= t.chunks[drop].bytes
+		h.bytes -= t.chunks[drop].bytes
+		t.begin = t.chunks[drop].end()
+	}
+	t.chunks = slices.Delete(t.chunks, 0, drop)
+	for h.bytes > maxHubBytes {
+		h.forget(h.kept.Front().Value.(*topic))
+	}
+}
+
+// forget lets go of the chunks of a topic.
+func (h *hub) forget(t *topic) {
+	if t.kept == nil {
+		return
+	}
+	h.kept.Remove(t.kept)
+	h.bytes -= t.bytes
+	t.chunks, t.bytes, t.kept, t.begin = nil, 0, nil, t.end
+}
+
+func (c chunk) end() Position { return c.events[len(c.events)-1].Position() }
 
 // reset closes a topic that cannot go on, so that its followers ask the database and are told why.
 func (h *hub) reset(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.isOpen, t.chunks, t.bytes = false, nil, 0
+	h.forget(t)
+	t.isOpen = false
 	t.signal()
 }
 
@@ -384,36 +446,38 @@ func (t *topic) signal() {
 }
 
 // read asks the database for the news of one thread behind a position, for a follower that is further back than its topic, at most so many
-// batches.
-func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) ([]chunk, error) {
+// batches, and reports whether there may be more.
+func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) (chunks []chunk, isMore bool, err error) {
 	select {
 	case h.readers <- struct{}{}:
 		defer func() { <-h.readers }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 	params := db.PollParams{
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
-		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page),
+		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page), PageBytes: maxPageBytes,
 	}
 	rows, err := again(ctx, h.attempts(), func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries.Poll(ctx, params)
 	})
 	if err != nil {
-		return nil, refusal(err)
+		return nil, false, refusal(err)
 	}
-	var chunks []chunk
 	for _, row := range rows {
 		if row.Problem != "" {
-			return nil, cannotFollow(key, after, row.Problem)
+			return nil, false, cannotFollow(key, after, row.Problem)
+		}
+		if isCut(row) {
+			return chunks, true, nil
 		}
 		events, err := eventsOf(key.threadID, row)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		chunks = append(chunks, asChunk(row, events))
 	}
-	return chunks, nil
+	return chunks, len(chunks) == page, nil
 }
 
 // pageLike is how many batches of the size of the given ones make a page: a follower whose caller is slow keeps them all that time.

@@ -170,8 +170,8 @@ type EventsOptions struct {
 	AfterSeq int64
 }
 
-// Events yields the events of a run's lineage, in order. They are read a few batches at a time, so no connection is held while the caller
-// works. An error ends the iteration: ErrUnknownThread, ErrUnknownRun, or one of the connection.
+// Events yields the events of a run's lineage, in order. They are read a few batches at a time, up to 16 MB or one batch that is larger, so no connection is
+// held while the caller works. An error ends the iteration: ErrUnknownThread, ErrUnknownRun, or one of the connection.
 func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lineage, err := s.Lineage(ctx, threadID, options.RunID)
@@ -197,12 +197,15 @@ func (s *Store) Events(ctx context.Context, threadID string, options EventsOptio
 
 // RunEvents yields the events of one run, which Runs or Lineage returned, behind afterSeq, in order. An error ends the iteration.
 func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
-	const page = 50
+	const (
+		page      = 50
+		pageBytes = 16 << 20
+	)
 	return func(yield func(Event, error) bool) {
 		afterSeq := max(run.FirstSeq-1, afterSeq)
 		for {
 			batches, err := s.queries.Batches(ctx, db.BatchesParams{
-				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page,
+				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page, PageBytes: pageBytes,
 			})
 			if err != nil {
 				yield(Event{}, refusal(err))
@@ -220,7 +223,7 @@ func (s *Store) RunEvents(ctx context.Context, threadID string, run Run, afterSe
 				}
 				afterSeq = row.FirstSeq + int64(row.N) - 1
 			}
-			if len(batches) < page {
+			if len(batches) == 0 || !batches[len(batches)-1].HasMore {
 				return
 			}
 		}
@@ -272,6 +275,22 @@ func (s *Store) Replay(ctx context.Context, threadID string, at At, shape compac
 		events[i] = json.RawMessage(event)
 	}
 	return events, nil
+}
+
+// FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold events themselves.
+func (s *Store) FoldLimits(ctx context.Context) (compaction.Limits, error) {
+	row, err := s.queries.FoldLimits(ctx)
+	return compaction.Limits{
+		DocumentBytes:     row.DocumentBytes,
+		DocumentDepth:     int(row.DocumentDepth),
+		PatchOperations:   int(row.PatchOperations),
+		PatchCopiedBytes:  row.PatchCopiedBytes,
+		PatchShiftedItems: row.PatchShiftedItems,
+		FoldBytes:         row.FoldBytes,
+		FoldMessages:      int(row.FoldMessages),
+		FoldLanes:         int(row.FoldLanes),
+		FoldFuel:          row.FoldFuel,
+	}, refusal(err)
 }
 
 // Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the raw log. No problem that is Damage means

@@ -107,7 +107,7 @@ type ThreadChanges struct {
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
 		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)),
-		Metadata: rawjson.Text(options.Metadata), MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope,
+		Metadata: rawjson.Binary(options.Metadata), MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope,
 	}
 	if !options.Since.IsZero() {
 		parameters.Since = &options.Since
@@ -184,7 +184,7 @@ func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
 func (s *Store) SetThread(ctx context.Context, threadID string, changes ThreadChanges) (Thread, error) {
 	row, err := s.queries.SetThread(ctx, db.SetThreadParams{
 		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived,
-		Metadata: rawjson.Text(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
+		Metadata: rawjson.Binary(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
 	})
 	if err != nil {
 		return Thread{}, refusal(err)

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 
@@ -163,7 +164,7 @@ func (d *database) readBatches(ctx context.Context) (int, error) {
 	}
 	var threads []db.BatchesBetweenParams
 	for rows.Next() {
-		thread := db.BatchesBetweenParams{Page: 200}
+		thread := db.BatchesBetweenParams{Page: 200, PageBytes: 16 << 20, MostBytes: math.MaxInt64}
 		var key pgtype.UUID
 		if err := rows.Scan(&key, &thread.RunNos, &thread.ThroughSeq); err != nil {
 			return 0, err
@@ -185,7 +186,7 @@ func (d *database) readBatches(ctx context.Context) (int, error) {
 				events += int(batch.N)
 				thread.FromSeq = batch.FirstSeq + int64(batch.N)
 			}
-			if len(page) < int(thread.Page) {
+			if len(page) == 0 || !page[len(page)-1].HasMore {
 				break
 			}
 		}

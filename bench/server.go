@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -33,7 +34,11 @@ type database struct {
 }
 
 func openServer(ctx context.Context, databaseURL string) (s *server, err error) {
-	connection, err := pgx.Connect(ctx, databaseURL)
+	config, err := address.Parse(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
 package compaction
 
-import "bytes"
-
 // This file folds activities: messages whose content is an object, which patches change.
 
 // snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
 // an activity that exists.
 func (f *Fold) snapshotActivity(e *event) {
+	f.bring(e, broughtByMessage|fieldActivityType.set()|fieldContent.set())
 	replace := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't'
 	f.setActivity(e, e.values[fieldContent], replace)
 }
@@ -16,7 +15,7 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 	switch {
 	case place < 0:
 		f.push(f.newActivity(e, content))
-	case f.messages[place].role == roleActivity:
+	case f.messages.at(place).role == roleActivity:
 		if !replace {
 			f.mergeActivityMetadata(place, e)
 			return
@@ -24,13 +23,21 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 		m := f.editAlone(place)
 		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
 		m.tree.set("content", raw(kept(content)))
-		m.patched = false
+		m.patched, m.patching = false, nil
 		m.tree.delete("subagentRunId")
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 	case replace:
-		f.messages[place] = f.newActivity(e, content)
-		f.index = nil // the calls of the message that was there are gone
+		if f.messages.at(place).repeated {
+			f.looksAtMessages()
+		}
+		f.looksAtMessages()
+		gone := f.messages.at(place)
+		f.messages.set(place, f.newActivity(e, content))
+		if len(gone.calls) > 0 {
+			f.index = nil
+		}
+		f.order++
 	}
 }
 
@@ -49,42 +56,95 @@ func (f *Fold) mergeActivityMetadata(place int, e *event) {
 	}
 }
 
+// patchedContent is the content of an activity under patches. It stays with the message from the first patch on, also if that fails:
+// to find the content in the message, and to take it apart, takes a look at all that is in it.
+type patchedContent struct {
+	document
+	isGiven, hasType bool // the message has a content, an activityType
+}
+
+func newPatchedContent(m *Message, by *owner) *patchedContent {
+	content := &patchedContent{document: document{owner: by, root: m.member("content")}, hasType: m.member("activityType") != nil}
+	content.isGiven = content.root != nil
+	if !content.isGiven {
+		content.root = raw("{}")
+	}
+	return content
+}
+
 // patchActivity changes the content of an activity that exists. A patch that fails changes nothing but the metadata.
 func (f *Fold) patchActivity(e *event) {
+	patch := []byte("[]")
+	if e.values[fieldPatch] != nil {
+		patch = e.values[fieldPatch]
+	}
+	f.bring(e, broughtByMessage|fieldActivityType.set())
+	f.usage.brought += guardedOctets(patch)
+	f.applyPatch(e, patch)
+}
+
+func (f *Fold) applyPatch(e *event, patch []byte) {
+	if copies(patch) {
+		defer f.look()
+	}
 	place := f.find(e.decoded(fieldMessageID))
-	if place < 0 || f.messages[place].role != roleActivity {
+	if place < 0 || f.messages.at(place).role != roleActivity {
 		return
 	}
 	f.mergeActivityMetadata(place, e)
-	operations := e.values[fieldPatch]
-	if operations == nil {
-		operations = []byte("[]")
+	m := f.own(place)
+	content := m.patching
+	if content == nil {
+		content = newPatchedContent(m, f.owner)
 	}
-	content := f.messages[place].member("content")
-	if content == nil || bytes.Equal(written(content), []byte("null")) {
-		content = raw("{}")
+	if m.repeated || !content.isGiven || !content.hasType {
+		// The reducer in SQL cannot put off such a patch.
+		f.usage.spent += fuelOfCopiedOctet * octetsOf(content.root)
 	}
-	if f.messages[place].repeated {
-		content = copied(content, f.owner)
+	if m.repeated {
+		content = &patchedContent{document: document{owner: f.owner, root: copied(content.root, f.owner)}}
+	} else {
+		m.patching = content
 	}
-	patched := document{owner: f.owner, root: content}
-	if !patched.patch(operations, &f.limits) {
-		return
+	null, isNull := content.root.(raw)
+	if isNull = isNull && string(null) == "null"; isNull {
+		content.root, content.bytes, content.octets = raw("{}"), 0, 0
 	}
-	m := f.editAlone(place)
-	m.tree.set("content", patched.root)
-	m.patched = true
-	m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+	if f.patch(&content.document, patch) {
+		m := f.editAlone(place)
+		m.tree.set("content", content.root)
+		m.patched = true
+		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+		content.isGiven, content.hasType = true, true
+		m.patching = content
+	} else if isNull {
+		content.root, content.bytes, content.octets = null, 0, 0
+	}
+	if copies(patch) {
+		f.mayHaveGrown(string(e.decoded(fieldMessageID)))
+	}
 }
 
 // proposedActivity folds the ACTIVITY event of the activity proposal: a snapshot, a patch, or both.
 func (f *Fold) proposedActivity(e *event) {
-	if snapshot := e.values[fieldSnapshot]; snapshot != nil && kindOf(snapshot) == isObject {
+	snapshot, patch := e.values[fieldSnapshot], e.values[fieldPatch]
+	if snapshot != nil && kindOf(snapshot) != isObject {
+		snapshot = nil
+	}
+	if snapshot == nil && patch == nil {
+		return
+	}
+	f.bring(e, broughtByMessage|fieldActivityType.set())
+	if patch != nil {
+		patch = asOperations(patch)
+		f.usage.brought += guardedOctets(patch)
+	}
+	if snapshot != nil {
+		f.usage.brought += guardedOctets(snapshot)
 		f.setActivity(e, snapshot, true)
 	}
-	if patch := e.values[fieldPatch]; patch != nil {
-		e.values[fieldPatch] = asOperations(patch)
-		f.patchActivity(e)
+	if patch != nil {
+		f.applyPatch(e, patch)
 	}
 }
 

@@ -68,6 +68,7 @@ func (s *shorthand) apply(f *Fold, e *event) {
 	starts, proceeds := f.expandChunk(s, e)
 	if starts {
 		s.start(f, e)
+		e.values[fieldMetadata] = nil // the start has it
 	}
 	if proceeds {
 		s.proceed(f, e)
@@ -96,6 +97,10 @@ func (f *Fold) expandChunk(s *shorthand, e *event) (starts, proceeds bool) {
 			f.lanes = slices.Delete(f.lanes, place, place+1)
 		}
 		f.lanes = append(f.lanes, lane{subagent: bytes.Clone(subagent), kind: s.kind, id: bytes.Clone(id)})
+		if len(f.lanes) > f.limits.FoldLanes {
+			f.refuse("fold_lanes", int64(f.limits.FoldLanes), int64(len(f.lanes)))
+			return false, false
+		}
 		starts = true
 	}
 	if proceeds && e.values[fieldDelta] == nil {

@@ -107,13 +107,18 @@ func ParseShape(name string) (Shape, error) {
 // events of a run goes into its RUN_STARTED first ([WithInput]). With several runs, each means what it
 // meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
 // and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
-func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {
+//
+// A stream that goes beyond the limits of after, in a run (from one RUN_STARTED to the next) or as a whole, gives a [*LimitError].
+func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.RawMessage, error) {
 	if after == nil {
 		after = New()
 	}
 	c := compact(events, shape, after)
+	if err := c.truth.Err(); err != nil {
+		return nil, err
+	}
 	if !c.life.isNeeded {
-		return c.compacted
+		return c.compacted, nil
 	}
 	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
 	for range maxSteps {
@@ -126,7 +131,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) []json.Ra
 		events = c.compacted
 		c = compact(events, shape, after)
 	}
-	return events
+	return events, nil
 }
 
 // maxSteps is how often events are repaired and compacted at most; the second time usually changes nothing.
@@ -134,6 +139,7 @@ const maxSteps = 4
 
 func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
 	c := &compactor{truth: after.Clone(), replica: after.Clone(), life: newRepair(after)}
+	c.truth.runsByEvents, c.replica.runsByEvents = true, true
 	c.begin(nil)
 	for _, event := range events {
 		c.add(event)
@@ -204,7 +210,7 @@ func (c *compactor) accepts(w *form) bool {
 		c.replica.applyAll(again)
 		w.add(again...)
 	}
-	return sameLanes(c.truth, c.replica) && c.agree(c.truth.messages) && (!w.hasList || c.truth.listsOpenChunks())
+	return sameLanes(c.truth, c.replica) && c.agree(c.truth.Messages()) && (!w.hasList || c.truth.listsOpenChunks())
 }
 
 // listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The
@@ -252,18 +258,18 @@ func (c *compactor) add(text json.RawMessage) {
 // agree reports whether the replica has the messages that the truth has, or had. (State and interrupts agree by the way the forms
 // are made.) Messages that neither changed since the run began are not looked into.
 func (c *compactor) agree(truth []*Message) bool {
-	replica := c.replica.messages
+	replica := c.replica.Messages()
 	if len(truth) != len(replica) {
 		return false
 	}
 	start := 0 // the place in the list that the run began with
 	for i := range truth {
-		if start < len(c.truthStart.messages) {
-			if truth[i] == c.truthStart.messages[start] && replica[i] == c.replicaStart.messages[start] {
+		if start < len(c.truthStart.Messages()) {
+			if truth[i] == c.truthStart.Messages()[start] && replica[i] == c.replicaStart.Messages()[start] {
 				start++
 				continue
 			}
-			if truth[i].hasID && truth[i].id == c.truthStart.messages[start].id {
+			if truth[i].hasID && truth[i].id == c.truthStart.Messages()[start].id {
 				start++
 			}
 		}
@@ -298,8 +304,8 @@ func sameRepeats(a, b []*Message) bool {
 
 // means reports whether two folds mean the same.
 func (f *Fold) means(other *Fold) bool {
-	return slices.EqualFunc(f.messages, other.messages, func(a, b *Message) bool { return a == b || a.says(b) }) &&
-		sameRepeats(f.messages, other.messages) && sameLanes(f, other) &&
+	return slices.EqualFunc(f.Messages(), other.Messages(), func(a, b *Message) bool { return a == b || a.says(b) }) &&
+		sameRepeats(f.Messages(), other.Messages()) && sameLanes(f, other) &&
 		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
 }
 

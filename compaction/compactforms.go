@@ -75,7 +75,7 @@ func (r *run) asSnapshot(start, compacted, end *Fold) (*form, bool) {
 	w := &form{isSnapshot: true, hasList: true}
 	r.write(w, before, false)
 	if slices.ContainsFunc(r.items, func(i item) bool { return i.ofMessages }) {
-		list, ok := snapshotEvents(start, compacted, end.messages)
+		list, ok := snapshotEvents(start, compacted, end.Messages())
 		if !ok {
 			return nil, false
 		}
@@ -270,12 +270,12 @@ func snapshotEvents(from, compacted *Fold, list []*Message) ([]json.RawMessage, 
 		return slices.ContainsFunc(messages, func(m *Message) bool { return m.role == role })
 	}
 	var claim []byte // all activities are the snapshot's
-	clearsActivities := hasRole(from.messages, roleActivity)
+	clearsActivities := hasRole(from.Messages(), roleActivity)
 	if clearsActivities && !hasRole(list, roleActivity) {
 		claim = []byte(`{"@ag-ui/client":{"authoritativeActivityTypes":null}}`)
 	}
-	places := make(map[*Message]int, len(from.messages))
-	for place, m := range from.messages {
+	places := make(map[*Message]int, len(from.Messages()))
+	for place, m := range from.Messages() {
 		places[m] = place
 	}
 	written := make([]*Message, len(list))
@@ -283,10 +283,10 @@ func snapshotEvents(from, compacted *Fold, list []*Message) ([]json.RawMessage, 
 		place, unchanged := places[m]
 		if !unchanged && m.hasID {
 			place = from.find([]byte(m.id))
-			unchanged = place >= 0 && from.messages[place].says(m)
+			unchanged = place >= 0 && from.messages.at(place).says(m)
 		}
 		if unchanged {
-			m = compacted.messages[place]
+			m = compacted.messages.at(place)
 		}
 		written[i] = m
 	}
@@ -298,10 +298,10 @@ func snapshotEvents(from, compacted *Fold, list []*Message) ([]json.RawMessage, 
 
 	// A snapshot drops reasoning only if it has some itself.
 	first := "[]"
-	if hasRole(from.messages, roleReasoning) {
+	if hasRole(from.Messages(), roleReasoning) {
 		id := "cleared"
 		taken := func(m *Message) bool { return m.id == id }
-		for slices.ContainsFunc(from.messages, taken) || slices.ContainsFunc(list, taken) {
+		for slices.ContainsFunc(from.Messages(), taken) || slices.ContainsFunc(list, taken) {
 			id += "-"
 		}
 		first = `[{"id":"` + id + `","role":"reasoning","content":""}]`
@@ -333,5 +333,5 @@ func makes(from *Fold, list []*Message, events ...json.RawMessage) bool {
 	for _, event := range events {
 		f.Apply(event)
 	}
-	return slices.EqualFunc(list, f.messages, func(a, b *Message) bool { return a == b || a.says(b) }) && sameRepeats(list, f.messages)
+	return slices.EqualFunc(list, f.Messages(), func(a, b *Message) bool { return a == b || a.says(b) }) && sameRepeats(list, f.Messages())
 }

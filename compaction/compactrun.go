@@ -81,7 +81,7 @@ func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
 	switch eventType {
 	case "MESSAGES_SNAPSHOT":
 		r.closeActivities(f)
-		r.carry(text, item{ofMessages: true, isSnapshot: true, before: f.Clone().messages}) // the clone's, for the fold changes its own
+		r.carry(text, item{ofMessages: true, isSnapshot: true, before: f.Clone().Messages()}) // the clone's, for the fold changes its own
 		f.snapshotMessages(e)
 		r.closeBlocks(f)
 	case "TOOL_CALL_RESULT":
@@ -146,7 +146,7 @@ func (r *run) closeBlocks(f *Fold) {
 		return
 	}
 	r.snapshot = len(r.items) - 1
-	r.list = f.Clone().messages // not changed by what follows
+	r.list = f.Clone().Messages() // not changed by what follows
 	for key := range r.startedSince {
 		r.startedBefore[key] = true
 	}
@@ -296,10 +296,10 @@ func (f *Fold) takesPiece(key streamKey, e *event) bool {
 func (f *Fold) has(key streamKey) bool {
 	if key.kind == toolStream {
 		place, ok := f.findCall([]byte(key.id))
-		return ok && f.messages[place.message].function(place.call) != nil
+		return ok && f.messages.at(place.message).function(place.call) != nil
 	}
 	place := f.find([]byte(key.id))
-	return place >= 0 && f.messages[place].role != roleActivity
+	return place >= 0 && f.messages.at(place).role != roleActivity
 }
 
 // hasText reports whether a message that the fold has has content that is text. A call needs none.
@@ -307,7 +307,7 @@ func (f *Fold) hasText(key streamKey) bool {
 	if key.kind == toolStream {
 		return true
 	}
-	_, ok := stringText(f.messages[f.find([]byte(key.id))].member("content"))
+	_, ok := stringText(f.messages.at(f.find([]byte(key.id))).member("content"))
 	return ok
 }
 
@@ -356,7 +356,7 @@ func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
 		return nil
 	}
 	place := f.find([]byte(id))
-	if place < 0 || b.key.kind == toolStream && f.messages[place].role != roleAssistant {
+	if place < 0 || b.key.kind == toolStream && f.messages.at(place).role != roleAssistant {
 		return nil
 	}
 	return subagent
@@ -394,14 +394,14 @@ func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 	case textStream:
 		b.role = []byte(`"assistant"`)
 		if place := f.find([]byte(decoded)); place >= 0 {
-			switch m := f.messages[place]; m.role {
+			switch m := f.messages.at(place); m.role {
 			case "developer", "system", "user", roleAssistant: // those of text
 				b.role, b.name = jsonString(m.member("role")), jsonString(m.member("name"))
 			}
 		}
 	case toolStream:
 		if place, ok := f.findCall([]byte(decoded)); ok {
-			if function := f.messages[place.message].function(place.call); function != nil {
+			if function := f.messages.at(place.message).function(place.call); function != nil {
 				b.name = jsonString(function.get("name"))
 			}
 		}
@@ -434,7 +434,7 @@ type activityBlock struct {
 func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 	id := string(e.decoded(fieldMessageID))
 	place := f.find([]byte(id))
-	isActivity := place >= 0 && f.messages[place].role == roleActivity
+	isActivity := place >= 0 && f.messages.at(place).role == roleActivity
 	isSnapshot := eventType == "ACTIVITY_SNAPSHOT" || eventType == "ACTIVITY" && e.values[fieldSnapshot] != nil
 	replaces := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't' || eventType == "ACTIVITY"
 	b := r.activities[id]
@@ -455,8 +455,8 @@ func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 // closeActivities notes what the activities have become.
 func (r *run) closeActivities(f *Fold) {
 	for id, b := range r.activities {
-		if place := f.find([]byte(id)); place >= 0 && f.messages[place].role == roleActivity {
-			m := f.messages[place]
+		if place := f.find([]byte(id)); place >= 0 && f.messages.at(place).role == roleActivity {
+			m := f.messages.at(place)
 			b.activityType, b.subagent = jsonString(m.member("activityType")), jsonString(m.member("subagentRunId"))
 			if content := m.member("content"); content != nil {
 				b.content = slices.Clone(written(content))

@@ -20,6 +20,7 @@
 //     once. A field that is null counts as absent, except for a state. Elements of a list of messages that are neither
 //     objects nor strings are left out.
 //   - Patches follow RFC 6902 strictly, within [Limits], and are applied whole or not at all.
+//   - A fold has [Limits], too. One that goes beyond them takes no more events: [Fold.Err].
 //
 // A run folds onto what its parent meant: the caller clones the parent's fold ([Fold.Clone]) where a lineage branches.
 //
@@ -37,22 +38,27 @@ import (
 // A Fold is what a stream of events means so far. Make one with [New] or [Resume].
 type Fold struct {
 	owner        *owner
-	messages     []*Message
+	messages     messageList
 	index        *index // nil until something is looked up
+	order        int    // counts the times that messages took places of others
 	state        document
 	stateText    json.RawMessage // the state as JSON, nil when it changed since it was written
 	statePatched bool
 	interrupts   json.RawMessage
 	lanes        []lane
 	limits       Limits
+	usage        usage
+	runsByEvents bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
 	event event // the event at hand
 }
 
 // New returns the fold of nothing: no messages, the state {}, no interrupts.
 func New() *Fold {
-	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]"), limits: DefaultLimits()}
+	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]")}
+	f.SetLimits(DefaultLimits())
 	f.setState(json.RawMessage("{}"))
+	f.usage.size = f.storedSize()
 	return f
 }
 
@@ -63,16 +69,17 @@ func (f *Fold) Clone() *Fold {
 	f.state.owner = f.owner
 	clone := *f
 	clone.owner = new(owner)
-	clone.messages = slices.Clone(f.messages)
+	clone.messages = messageList{flat: slices.Clone(f.messages.all())}
 	clone.index = nil
 	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes, octets: f.state.octets}
 	clone.lanes = slices.Clone(f.lanes)
+	clone.usage.copied = slices.Clone(f.usage.copied)
 	clone.event.clear()
 	return &clone
 }
 
-// Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect. The fold keeps no part of
-// the slice.
+// Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect, and a fold that is over one
+// of its limits takes no more: see [Fold.Err]. The fold keeps no part of the slice.
 func (f *Fold) Apply(event []byte) {
 	if f.event.scanWhole(event) {
 		f.applyEvent(&f.event)
@@ -81,10 +88,10 @@ func (f *Fold) Apply(event []byte) {
 }
 
 // ApplyBatch folds a JSON array of events. A text that is not a JSON array gives a *[SyntaxError]; the events before the problem
-// are folded then. The fold keeps no part of the slice.
+// are folded then. A fold that has ended gives [Fold.Err]. The fold keeps no part of the slice.
 func (f *Fold) ApplyBatch(events []byte) error {
 	defer f.event.clear()
-	return walkBatch(events, func(at int) (int, bool) {
+	err := walkBatch(events, func(at int) (int, bool) {
 		if at == len(events) || events[at] != '{' {
 			return skipValue(events, at, 0)
 		}
@@ -94,11 +101,15 @@ func (f *Fold) ApplyBatch(events []byte) error {
 		}
 		return end, ok
 	})
+	if err == nil {
+		err = f.usage.err
+	}
+	return err
 }
 
 // Messages returns the messages in order. The caller must not change the slice, which is valid until the next event. A message
 // may stand in it twice; see [StoredMessage].
-func (f *Fold) Messages() []*Message { return f.messages }
+func (f *Fold) Messages() []*Message { return f.messages.all() }
 
 // State returns the state as JSON.
 func (f *Fold) State() json.RawMessage {
@@ -123,8 +134,18 @@ func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 	return printed, true
 }
 
-// StateSize returns the length of State in bytes, without making it. It may be more where a key stands twice in an object.
-func (f *Fold) StateSize() int { return f.state.bytes }
+// StateSize returns the length of State in bytes, without making it: of a large state that patches have changed, as jsonb prints it.
+// It may be more where a key stands twice in an object.
+func (f *Fold) StateSize() int {
+	switch {
+	case f.stateText != nil:
+		return len(f.stateText)
+	case f.state.octets > 0:
+		return int(f.state.octets)
+	default:
+		return f.state.bytes
+	}
+}
 
 // Interrupts returns the JSON array of the interrupts that wait for an answer.
 func (f *Fold) Interrupts() json.RawMessage { return f.interrupts }
@@ -151,7 +172,7 @@ type StoredMessage struct {
 func (f *Fold) Snapshot() Snapshot {
 	s := Snapshot{State: f.State(), Interrupts: f.interrupts, Lanes: f.Lanes()}
 	numbers := map[*Message]int32{}
-	for _, m := range f.messages {
+	for _, m := range f.messages.all() {
 		version := m.Version
 		if m.repeated && version == 0 {
 			if numbers[m] == 0 {
@@ -171,7 +192,7 @@ func Resume(s Snapshot) (*Fold, error) {
 	for i, stored := range s.Messages {
 		if m := byVersion[stored.Version]; m != nil {
 			m.repeated = true
-			f.messages = append(f.messages, m)
+			f.messages.push(m)
 			continue
 		}
 		body := bytes.TrimSpace(stored.Body)
@@ -180,7 +201,7 @@ func Resume(s Snapshot) (*Fold, error) {
 		}
 		m := newMessage(body, f.owner)
 		m.Version = max(0, stored.Version)
-		f.messages = append(f.messages, m)
+		f.messages.push(m)
 		if stored.Version != 0 {
 			byVersion[stored.Version] = m
 		}
@@ -197,5 +218,6 @@ func Resume(s Snapshot) (*Fold, error) {
 	if err := f.resumeLanes(s.Lanes); err != nil {
 		return nil, err
 	}
+	f.usage.size = f.storedSize()
 	return f, nil
 }

@@ -14,15 +14,16 @@ func WithInput(started, input []byte) []byte {
 	return append(event, started[end:]...)
 }
 
-// ApplyInput folds the input of a run that has no RUN_STARTED. It does what RUN_STARTED does with its input, but leaves the streams
-// of chunks open.
+// ApplyInput folds the input of a run that has no RUN_STARTED, as a RUN_STARTED that carries it.
 func (f *Fold) ApplyInput(input []byte) {
 	if input = bytes.TrimSpace(input); len(input) == 0 || kindOf(input) != isObject {
 		return
 	}
 	f.event.values[fieldInput] = input
-	if readInput(&f.event) {
+	if readInput(&f.event) && f.beforeEvent() {
+		f.closeLanes(allLanes, &f.event)
 		f.startRun(&f.event)
+		f.endPart()
 	}
 	f.event.clear()
 }

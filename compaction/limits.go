@@ -1,10 +1,21 @@
 package compaction
 
-// Limits bound what JSON patches may make of a document, a state or the content of an activity, and what they may take. A patch
-// that goes beyond one of them fails as any patch fails: it is undone whole. What an event brings as a whole is kept, however
-// large; then every patch fails of which the first operation does not make it smaller.
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Limits bound what a fold, and the JSON patches in it, may make and take.
 //
-// The size of a value is the number of octets that PostgreSQL prints for it as jsonb, so the reducer in SQL has the same limits:
+// A patch that goes beyond one of the first five fails as any patch fails: it is undone whole, and the fold goes on. What an
+// event brings as a whole is kept, however large; then every patch fails of which the first operation does not make it smaller.
+//
+// A fold that goes beyond one of the others ends with a [*LimitError]. The size of a fold is not kept up event by event: it is
+// looked at when what has come since the last look may have made it too large, at the latest with the end of the run.
+//
+// The size of a document is the number of octets that PostgreSQL prints for it as jsonb, so the reducer in SQL has the same limits:
 // ", " and ": " between elements, plain decimals, and of duplicate keys the last. A backslash, \u0000 and a lone surrogate count 7.
 type Limits struct {
 	DocumentBytes     int64 // the size of the document after each operation
@@ -12,10 +23,15 @@ type Limits struct {
 	PatchOperations   int   // the operations of a patch
 	PatchCopiedBytes  int64 // the size of all values that `copy` and `move` put in place in a patch
 	PatchShiftedItems int64 // the items behind the places in arrays where a patch inserts or removes one
+
+	FoldBytes    int64 // messages, state and interrupts together, as they are stored
+	FoldMessages int   // the messages
+	FoldLanes    int   // the streams of chunks that are open
+	FoldFuel     int64 // the work of one run; see docs/settings.md
 }
 
 // DefaultLimits returns the limits of a fold unless [Fold.SetLimits] changes them. They are the defaults of the database's
-// settings document_bytes, document_depth, patch_operations, patch_copied_bytes and patch_shifted_items.
+// settings of these names: document_bytes and so on.
 func DefaultLimits() Limits {
 	return Limits{
 		DocumentBytes:     16 << 20,
@@ -23,8 +39,269 @@ func DefaultLimits() Limits {
 		PatchOperations:   10_000,
 		PatchCopiedBytes:  64 << 20,
 		PatchShiftedItems: 100_000_000,
+		FoldBytes:         64 << 20,
+		FoldMessages:      200_000,
+		FoldLanes:         256,
+		FoldFuel:          4_000_000_000,
 	}
 }
 
+// ErrLimit is what every [*LimitError] is to errors.Is.
+var ErrLimit = errors.New("fold goes beyond a limit")
+
+// A LimitError says which limit a fold goes beyond.
+type LimitError struct {
+	Setting string // the name of the database's setting
+	Allowed int64
+	Found   int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the events cannot be folded: they go beyond the limit %s (it is %d, and they take %d)", e.Setting, e.Allowed, e.Found)
+}
+
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
 // SetLimits changes the limits for the events that follow. Clones that are made later have them too.
-func (f *Fold) SetLimits(limits Limits) { f.limits = limits }
+func (f *Fold) SetLimits(limits Limits) {
+	f.limits = limits
+	f.usage.nextLook = limits.lookEvery()
+}
+
+// Err returns why the fold has ended: a [*LimitError], or what the function given to [Fold.Watch] returned. It ignores all
+// events from then on. nil: it goes on.
+func (f *Fold) Err() error { return f.usage.err }
+
+// Watch lets the fold call a function before the first event and then from time to time; an error ends the fold.
+func (f *Fold) Watch(check func() error) { f.usage.check = check }
+
+// EndRun says that all events of a run have come: the fold looks at its size, and the next run has fuel of its own. It returns Err.
+func (f *Fold) EndRun() error {
+	f.endPart()
+	f.usage.spent = 0
+	return f.usage.err
+}
+
+// --- what a fold uses ---
+
+// What work costs besides the octets that events bring.
+const (
+	fuelOfCopiedOctet = 4
+	fuelOfMessage     = 64  // that is looked at
+	nearEnd           = 500 // items behind a place in an array up to which a change there costs no more than these
+	fuelBetweenChecks = 1 << 20
+)
+
+// usage is what counts towards the limits of a fold. The reducer in SQL counts the same: agui_internal.fold_steps, fold_events.
+type usage struct {
+	// size is that of the fold when it was looked at last, and what its documents may have grown by copying since. What events have
+	// brought since is added to it: brought is that of this run.
+	size, brought int64
+	nextLook      int64    // what has to be brought until then
+	copied        []string // the ids of the activities that patches with copies have changed since the last look; "" is the state
+	spent         int64    // the fuel of this run, but for what was brought
+	err           error
+
+	check     func() error // see Watch
+	nextCheck int64        // the fuel until then
+}
+
+// lookEvery is how much events may bring until the fold may have to be looked at.
+func (l *Limits) lookEvery() int64 { return max(l.FoldBytes/4, 1) }
+
+func (f *Fold) refuse(setting string, allowed, found int64) {
+	if f.usage.err == nil {
+		f.usage.err = &LimitError{Setting: setting, Allowed: allowed, Found: found}
+	}
+}
+
+// beforeEvent is called before each event that is not skipped, and reports whether the fold goes on.
+func (f *Fold) beforeEvent() bool {
+	u := &f.usage
+	if u.brought >= u.nextLook {
+		f.look()
+		every := f.limits.lookEvery()
+		u.nextLook = (u.brought/every + 1) * every
+	}
+	if u.check != nil && u.spent+u.brought >= u.nextCheck && u.err == nil {
+		u.nextCheck = u.spent + u.brought + fuelBetweenChecks
+		u.err = u.check()
+	}
+	return u.err == nil
+}
+
+// afterEvent looks at the limits that can be told at once.
+func (f *Fold) afterEvent() {
+	if found := f.usage.spent + f.usage.brought; found > f.limits.FoldFuel {
+		f.refuse("fold_fuel", f.limits.FoldFuel, found)
+	}
+}
+
+// endPart looks at the fold and begins to count anew what events bring, as the reducer in SQL does with each stretch of events.
+func (f *Fold) endPart() {
+	u := &f.usage
+	f.look()
+	f.afterEvent()
+	u.size += u.brought
+	u.spent += u.brought
+	u.brought = 0
+	u.nextLook = f.limits.lookEvery()
+	u.nextCheck = 0
+	u.copied = nil
+}
+
+// look finds out how large the fold is, if it may be too large.
+func (f *Fold) look() {
+	u := &f.usage
+	if u.size+u.brought <= f.limits.FoldBytes || u.err != nil {
+		return
+	}
+	size := f.storedSize()
+	if size > f.limits.FoldBytes {
+		f.refuse("fold_bytes", f.limits.FoldBytes, size)
+	}
+	u.size = size - u.brought
+	u.spent += size
+	u.copied = nil
+}
+
+// storedSize is the size of all that is in the fold, as it is stored: documents that patches changed as jsonb prints them.
+func (f *Fold) storedSize() int64 {
+	size := int64(len(f.interrupts))
+	if f.statePatched {
+		size += storedOctets(f.state.root)
+	} else {
+		size += int64(len(f.stateText))
+	}
+	for _, m := range f.messages.all() {
+		size += int64(m.Size())
+		if m.patched {
+			content := m.member("content")
+			size += storedOctets(content) - int64(content.size())
+		}
+	}
+	return size
+}
+
+// storedOctets is the size of a document that patches have changed.
+func storedOctets(v value) int64 {
+	_, octets := stored.octetsAt(written(v), 0)
+	return octets
+}
+
+// holdsMessages looks at the number of messages after some were added.
+func (f *Fold) holdsMessages() {
+	if f.messages.len() > f.limits.FoldMessages {
+		f.refuse("fold_messages", int64(f.limits.FoldMessages), int64(f.messages.len()))
+	}
+}
+
+// looksAtMessages notes that an event takes a look at all messages.
+func (f *Fold) looksAtMessages() { f.usage.spent += fuelOfMessage * int64(f.messages.len()) }
+
+// mayHaveGrown notes that a document was patched by copies: how large it is now is known only when the fold is looked at.
+func (f *Fold) mayHaveGrown(id string) {
+	if !slices.Contains(f.usage.copied, id) {
+		f.usage.copied = append(f.usage.copied, id)
+		f.usage.size += f.limits.DocumentBytes
+	}
+}
+
+// copies reports whether a JSON patch has an operation `copy`.
+func copies(patch []byte) bool {
+	if patch[0] != '[' || !bytes.Contains(patch, []byte(`"copy"`)) && !bytes.Contains(patch, []byte(`\u00`)) {
+		return false
+	}
+	for operation := range elements(patch) {
+		if operation[0] == '{' {
+			if kind, ok := stringText(raw(memberOf(operation, "op"))); ok && sameKey(kind, "copy") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fuelOfShift is the fuel of inserting or removing an item of an array of a length in front of so many others.
+func fuelOfShift(length, behind int) int64 {
+	if behind <= nearEnd {
+		return int64(behind)
+	}
+	return int64(length)
+}
+
+// --- what events bring ---
+
+// broughtBy counts the octets of some fields of an event.
+func (e *event) broughtBy(names fields) (octets int64) {
+	for name := field(0); names != 0; name, names = name+1, names>>1 {
+		if names&1 != 0 && e.values[name] != nil {
+			octets += heldOctets(e.values[name])
+		}
+	}
+	return octets
+}
+
+// heldOctets is the size of a JSON text as the reducer in SQL holds it: guarded, and a string in its usual spelling.
+func heldOctets(text []byte) int64 {
+	if text[0] == '"' {
+		return guarded.string(text[1 : len(text)-1])
+	}
+	return guardedOctets(text)
+}
+
+// guardedOctets is the size of a JSON text as it is written, guarded.
+func guardedOctets(text []byte) int64 {
+	octets := int64(len(text))
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return octets
+	}
+	for at < len(text) {
+		switch {
+		case text[at] != '\\':
+			at++
+		case text[at+1] == '\\':
+			octets += 5
+			at += 2
+		case text[at+1] == 'u':
+			unit := codeUnit(text[at:])
+			at += 6
+			switch {
+			case isHighSurrogate(unit) && hasLowSurrogate(text[at:]):
+				at += 6
+			case unit == 0 || unit == '\\' || isHighSurrogate(unit) || isLowSurrogate(unit):
+				octets++
+			}
+		default:
+			at += 2
+		}
+	}
+	return octets
+}
+
+// hasLowSurrogate reports whether a text begins with the escape of the second half of a surrogate pair.
+func hasLowSurrogate(text []byte) bool {
+	return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' && isLowSurrogate(codeUnit(text))
+}
+
+// What any event of a message or a tool call brings.
+const (
+	broughtByMessage = 1<<fieldMessageID | 1<<fieldSubagentRunID | 1<<fieldMetadata | 1<<fieldRole
+	broughtByCall    = 1<<fieldToolCallID | 1<<fieldSubagentRunID | 1<<fieldMetadata | 1<<fieldRole
+)
+
+// bring counts what an event of the right shape brings.
+func (f *Fold) bring(e *event, names fields) { f.usage.brought += e.broughtBy(names) }
+
+// bringPiece counts a piece of a string: most events are no more than that.
+func (f *Fold) bringPiece(e *event, names fields) {
+	delta := e.inner(fieldDelta)
+	if e.values[fieldMetadata] != nil {
+		f.bring(e, names|fieldDelta.set())
+	} else if bytes.IndexByte(delta, '\\') < 0 {
+		f.usage.brought += int64(len(delta)) + 3
+	} else {
+		f.usage.brought += guarded.string(delta) + 1
+	}
+}

@@ -26,6 +26,19 @@ type Message struct {
 	patched bool
 	// repeated says that the message stands at several places of its fold; see snapshotMessages.
 	repeated bool
+	// results is how many tool results follow, as far as they were counted.
+	results countedResults
+	// patching is the content of an activity under patches, until it is shown anew.
+	patching *patchedContent
+	// listed are the tool calls of body, as far as they were looked into.
+	listed *array
+}
+
+// countedResults is a count that holds as long as the fold has this owner and order.
+type countedResults struct {
+	owner *owner
+	order int
+	count int
 }
 
 type callID struct {
@@ -112,14 +125,8 @@ func (f *Fold) buildMessage(id, role []byte) *Message {
 
 // edit returns the message at a place, ready to be changed: no clone of the fold sees the change. Its tree is set.
 func (f *Fold) edit(place int) *Message {
-	m := f.messages[place]
-	if m.owner != f.owner {
-		own := *m
-		own.owner = f.owner
-		own.calls = slices.Clip(own.calls)
-		f.replaceEverywhere(place, m, &own)
-		m = &own
-	}
+	m := f.own(place)
+	m.listed = nil
 	if m.tree == nil {
 		m.tree = parsed(raw(m.body), f.owner).(*object)
 	} else {
@@ -130,20 +137,35 @@ func (f *Fold) edit(place int) *Message {
 	return m
 }
 
+// own returns the message at a place as one that belongs to this fold alone.
+func (f *Fold) own(place int) *Message {
+	m := f.messages.at(place)
+	if m.owner != f.owner {
+		own := *m
+		own.owner = f.owner
+		own.calls = slices.Clip(own.calls)
+		own.patching, own.listed = nil, nil
+		f.replaceEverywhere(place, m, &own)
+		m = &own
+	}
+	return m
+}
+
 // editAlone is edit for a change that a repeated message takes only at this place.
 func (f *Fold) editAlone(place int) *Message {
-	if m := f.messages[place]; m.repeated {
-		f.messages[place] = newMessage(bytes.Clone(m.Body()), f.owner)
+	if m := f.messages.at(place); m.repeated {
+		f.looksAtMessages()
+		f.messages.set(place, newMessage(bytes.Clone(m.Body()), f.owner))
 	}
 	return f.edit(place)
 }
 
 func (f *Fold) replaceEverywhere(place int, old, replacement *Message) {
-	f.messages[place] = replacement
+	f.messages.set(place, replacement)
 	if old.repeated {
-		for i, m := range f.messages {
+		for i, m := range f.messages.all() {
 			if m == old {
-				f.messages[i] = replacement
+				f.messages.set(i, replacement)
 			}
 		}
 	}
@@ -161,7 +183,7 @@ func mergeMetadata(target *object, metadata []byte) {
 		return
 	}
 	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(bytes.Clone(value)))
+		existing.set(string(decodeString(nil, key)), raw(asWritten(value)))
 	}
 }
 
@@ -188,6 +210,10 @@ func (o *object) appendText(key string, delta []byte) {
 type index struct {
 	messages map[string]int
 	calls    map[string]callPlace
+	// ofAssistants finds the first call in an assistant message where that in calls is in a message of another role.
+	ofAssistants map[string]callPlace
+	// repeatsIDs says that there may be two messages with one id.
+	repeatsIDs bool
 	// passed counts the messages that were passed on the way from the noted place to the true one. An index that costs more than a
 	// new one is dropped.
 	passed int
@@ -200,22 +226,37 @@ type callPlace struct {
 
 func (f *Fold) indexed() *index {
 	if f.index == nil {
-		f.index = &index{messages: make(map[string]int, len(f.messages)), calls: map[string]callPlace{}}
-		for place := range f.messages {
-			f.index.note(f.messages[place], place)
+		f.index = &index{messages: make(map[string]int, f.messages.len()), calls: map[string]callPlace{}}
+		for place, m := range f.messages.all() {
+			f.noteMessage(m, place)
 		}
 	}
 	return f.index
 }
 
-// note enters a message that stands behind all that the index knows.
-func (x *index) note(m *Message, place int) {
-	if _, known := x.messages[m.id]; m.hasID && !known {
-		x.messages[m.id] = place
+// noteMessage enters a message that stands behind all that the index knows.
+func (f *Fold) noteMessage(m *Message, place int) {
+	x := f.index
+	if m.hasID {
+		if _, known := x.messages[m.id]; known {
+			x.repeatsIDs = true
+		} else {
+			x.messages[m.id] = place
+		}
 	}
 	for i, call := range m.calls {
-		if _, known := x.calls[call.id]; call.hasID && !known {
-			x.calls[call.id] = callPlace{message: place, call: i}
+		if !call.hasID {
+			continue
+		}
+		at := callPlace{message: place, call: i}
+		first, known := x.calls[call.id]
+		if !known {
+			x.calls[call.id] = at
+		} else if _, known := x.ofAssistants[call.id]; !known && m.role == roleAssistant && f.messages.at(first.message).role != roleAssistant {
+			if x.ofAssistants == nil {
+				x.ofAssistants = map[string]callPlace{}
+			}
+			x.ofAssistants[call.id] = at
 		}
 	}
 }
@@ -223,7 +264,7 @@ func (x *index) note(m *Message, place int) {
 // passedOver notes that a look-up went over n messages in vain.
 func (f *Fold) passedOver(n int) {
 	f.index.passed += n
-	if f.index.passed > len(f.messages) {
+	if f.index.passed > f.messages.len() {
 		f.index = nil
 	}
 }
@@ -236,7 +277,7 @@ func (f *Fold) find(id []byte) int {
 		return -1
 	}
 	place := noted
-	for !f.messages[place].hasID || f.messages[place].id != string(id) {
+	for m := f.messages.at(place); !m.hasID || m.id != string(id); m = f.messages.at(place) {
 		place++
 	}
 	if place > noted {
@@ -247,18 +288,19 @@ func (f *Fold) find(id []byte) int {
 }
 
 // findCall returns the first message that holds a tool call with the id, given decoded, and the call's place in it.
-func (f *Fold) findCall(id []byte) (callPlace, bool) {
-	x := f.indexed()
-	noted, ok := x.calls[string(id)]
+func (f *Fold) findCall(id []byte) (callPlace, bool) { return f.findCallIn(f.indexed().calls, id) }
+
+func (f *Fold) findCallIn(places map[string]callPlace, id []byte) (callPlace, bool) {
+	noted, ok := places[string(id)]
 	if !ok {
 		return callPlace{}, false
 	}
 	found := noted
-	for !f.messages[found.message].hasCall(found.call, id) {
+	for !f.messages.at(found.message).hasCall(found.call, id) {
 		found.message++
 	}
 	if found != noted {
-		x.calls[string(id)] = found
+		places[string(id)] = found
 		f.passedOver(found.message - noted.message)
 	}
 	return found, true
@@ -270,21 +312,26 @@ func (m *Message) hasCall(call int, id []byte) bool {
 
 // push appends a message.
 func (f *Fold) push(m *Message) {
-	f.messages = append(f.messages, m)
+	f.messages.push(m)
 	if f.index != nil {
-		f.index.note(m, len(f.messages)-1)
+		f.noteMessage(m, f.messages.len()-1)
 	}
+	f.holdsMessages()
 }
 
 // insert puts a message without tool calls at a place.
 func (f *Fold) insert(place int, m *Message) {
-	if place == len(f.messages) {
+	if place == f.messages.len() {
 		f.push(m)
 		return
 	}
 	first := f.find([]byte(m.id))
-	f.messages = slices.Insert(f.messages, place, m)
-	if f.index != nil && (first < 0 || place <= first) {
-		f.index.messages[m.id] = place
+	f.messages.insert(place, m)
+	if f.index != nil {
+		f.index.repeatsIDs = f.index.repeatsIDs || first >= 0
+		if first < 0 || place <= first {
+			f.index.messages[m.id] = place
+		}
 	}
+	f.holdsMessages()
 }

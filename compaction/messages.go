@@ -17,6 +17,7 @@ const (
 
 // startText makes the message, unless one with its id exists: that one is kept with its role and name.
 func (f *Fold) startText(e *event) {
+	f.bring(e, broughtByMessage|fieldName.set())
 	role := e.values[fieldRole]
 	if role == nil {
 		role = []byte(`"assistant"`)
@@ -25,6 +26,7 @@ func (f *Fold) startText(e *event) {
 }
 
 func (f *Fold) startReasoning(e *event) {
+	f.bring(e, broughtByMessage)
 	f.startMessage(e, []byte(`"reasoning"`), nil)
 }
 
@@ -40,7 +42,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 		f.push(m)
-	case f.messages[place].role == roleActivity:
+	case f.messages.at(place).role == roleActivity:
 		// A message id that is used twice: the activity's content is not text.
 	case e.values[fieldMetadata] != nil:
 		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
@@ -56,13 +58,14 @@ func (m *Message) setSubagent(e *event) {
 
 // continueMessage appends to the content of a message of any role but activity.
 func (f *Fold) continueMessage(e *event) {
+	f.bringPiece(e, broughtByMessage)
 	place := f.find(e.decoded(fieldMessageID))
-	if place < 0 || f.messages[place].role == roleActivity {
+	if place < 0 || f.messages.at(place).role == roleActivity {
 		return
 	}
 	delta := e.inner(fieldDelta)
 	if len(delta) == 0 && e.values[fieldMetadata] == nil {
-		if _, ok := stringText(f.messages[place].member("content")); ok {
+		if _, ok := stringText(f.messages.at(place).member("content")); ok {
 			return
 		}
 	}
@@ -75,13 +78,15 @@ func (f *Fold) endMessage(e *event) {
 	if e.values[fieldMetadata] == nil {
 		return
 	}
-	if place := f.find(e.decoded(fieldMessageID)); place >= 0 && f.messages[place].role != roleActivity {
+	f.bring(e, broughtByMessage)
+	if place := f.find(e.decoded(fieldMessageID)); place >= 0 && f.messages.at(place).role != roleActivity {
 		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
 	}
 }
 
 // setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
 func (f *Fold) setEncryptedValue(e *event) {
+	f.bring(e, 1<<fieldEntityID|1<<fieldSubagentRunID|1<<fieldRole|1<<fieldEncryptedValue)
 	encrypted := raw(kept(e.values[fieldEncryptedValue]))
 	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
 		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
@@ -89,7 +94,7 @@ func (f *Fold) setEncryptedValue(e *event) {
 		}
 		return
 	}
-	if place := f.find(e.decoded(fieldEntityID)); place >= 0 && f.messages[place].role != roleActivity {
+	if place := f.find(e.decoded(fieldEntityID)); place >= 0 && f.messages.at(place).role != roleActivity {
 		f.edit(place).tree.set("encryptedValue", encrypted)
 	}
 }
@@ -98,45 +103,73 @@ func (f *Fold) setEncryptedValue(e *event) {
 // snapshot's version; when several messages have that id, all of them become the one of the snapshot, and from then on change
 // together.
 func (f *Fold) snapshotMessages(e *event) {
-	listed := f.parseMessages(e.values[fieldMessages], f.messagesByBody())
+	f.bring(e, broughtByMessage|fieldMessages.set())
+	f.looksAtMessages()
+	present := f.messages.all()
+	listed := f.parseMessages(e.values[fieldMessages], present)
 	byID := make(map[string]*Message, len(listed))
 	for _, m := range listed {
 		if m.hasID {
 			byID[m.id] = m
 		}
 	}
+	isNamed := f.namedBy(byID)
 	keeps := keepsUnlisted(listed, e.values[fieldMetadata])
 
-	messages := make([]*Message, 0, len(listed))
+	messages := make([]*Message, 0, len(present)+len(listed))
 	placed := make(map[string]bool, len(listed))
-	for _, m := range f.messages {
-		version := byID[m.id]
+	keepsIndex := f.index != nil
+	for place, m := range present {
 		switch {
-		case m.hasID && version != nil:
+		case isNamed(place):
+			version := byID[m.id]
 			if placed[m.id] {
 				version.repeated = true
-			} else if m.says(version) {
+			} else if !m.patched && bytes.Equal(m.Body(), version.Body()) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
 				version = m
 				byID[m.id] = m
 			}
+			placed[m.id] = true
+			keepsIndex = keepsIndex && (version == m || len(m.calls) == 0 && len(version.calls) == 0)
 			messages = append(messages, version)
 		case keeps(m):
 			messages = append(messages, m)
 		default:
-			continue
-		}
-		if m.hasID {
-			placed[m.id] = true
+			keepsIndex = false
 		}
 	}
+	f.messages = messageList{flat: messages}
+	if !keepsIndex {
+		f.index = nil
+	}
+	f.order++
 	for _, m := range listed {
 		if !m.hasID || !placed[m.id] {
-			messages = append(messages, m)
+			f.push(m)
 		}
 	}
-	f.messages = messages
-	f.index = nil
+	f.holdsMessages()
+}
+
+// namedBy returns whether the message at a place has one of the ids of a list.
+func (f *Fold) namedBy(byID map[string]*Message) func(place int) bool {
+	if len(byID) == 0 {
+		return func(int) bool { return false }
+	}
+	if f.indexed().repeatsIDs {
+		return func(place int) bool {
+			m := f.messages.at(place)
+			return m.hasID && byID[m.id] != nil
+		}
+	}
+	named := make([]bool, f.messages.len())
+	for id := range byID {
+		if place := f.find([]byte(id)); place >= 0 {
+			named[place] = true
+		}
+	}
+	return func(place int) bool { return named[place] }
 }
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
@@ -217,26 +250,27 @@ func (m *Message) member(key string) value {
 	return nil
 }
 
-// messagesByBody finds the messages that have an id by their text. A server repeats most of them in each list.
-func (f *Fold) messagesByBody() map[string]*Message {
-	byBody := make(map[string]*Message, len(f.messages))
-	for _, m := range f.messages {
-		if m.hasID {
-			byBody[string(m.Body())] = m
-		}
-	}
-	return byBody
-}
-
-// parseMessages makes messages of the elements of a list; one that is known is taken as it is. A string is a user message without an id,
-// as in the serialization proposal; what is neither an object nor a string is left out.
-func (f *Fold) parseMessages(list []byte, known map[string]*Message) (messages []*Message) {
+// parseMessages makes messages of the elements of a list. One that is present is taken as it is: a server repeats most of them in
+// each list, in their order. A string is a user message without an id, as in the serialization proposal; what is neither an object
+// nor a string is left out.
+func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Message) {
+	next := 0 // the place of the message that is likely to come next
 	for element := range elements(list) {
 		switch kindOf(element) {
 		case isObject:
-			m := known[string(element)]
-			if m == nil {
-				m = newMessage(withoutNullSubagent(kept(element)), f.owner)
+			if next < len(present) && present[next].hasID && present[next].isText(element) {
+				messages = append(messages, present[next])
+				next++
+				continue
+			}
+			m := newMessage(withoutNullSubagent(kept(element)), f.owner)
+			if m.hasID && present != nil {
+				if place := f.find([]byte(m.id)); place >= 0 {
+					next = place + 1
+					if present[place].isText(element) {
+						m = present[place]
+					}
+				}
 			}
 			messages = append(messages, m)
 		case isString:
@@ -245,6 +279,11 @@ func (f *Fold) parseMessages(list []byte, known map[string]*Message) (messages [
 		}
 	}
 	return messages
+}
+
+// isText reports whether the message is this JSON text, to the byte. What patches changed gets another text once it is stored.
+func (m *Message) isText(text []byte) bool {
+	return !m.patched && m.Size() == len(text) && bytes.Equal(m.Body(), text)
 }
 
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.

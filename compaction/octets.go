@@ -8,14 +8,25 @@ import (
 // This file measures values: see [Limits] for what their size is. Containers keep their size once it is known, and a patch corrects
 // the sizes of those on its way, so no operation measures the document as a whole.
 
+// A ruler says what the reducer in SQL prints differently from jsonb: what jsonb does not hold.
+type ruler struct {
+	backslash, surrogate int64 // a lone surrogate or \u0000
+	huge                 int64 // more than its text, for a number that is out of range
+}
+
+var (
+	guarded = ruler{backslash: 7, surrogate: 7, huge: 5} // while it is folded: agui_internal.json_guard
+	stored  = ruler{backslash: 2, surrogate: 6}          // once it is stored
+)
+
 // octetsOf returns the size of a value.
 func octetsOf(v value) int64 {
 	switch v := v.(type) {
 	case raw:
-		_, octets := octetsAt(v, 0)
+		_, octets := guarded.octetsAt(v, 0)
 		return octets
 	case *text:
-		return stringOctets(v.bytes)
+		return guarded.string(v.bytes)
 	case *object:
 		if v.octets == 0 {
 			v.octets = 2 + separators(v.len())
@@ -49,7 +60,7 @@ func (m *member) keyOctets() int64 {
 	if m.name == nil {
 		return int64(len(m.key)) + 2
 	}
-	return stringOctets(m.name[1 : len(m.name)-1])
+	return guarded.string(m.name[1 : len(m.name)-1])
 }
 
 // octetsOf is the function octetsOf. It remembers the sizes of long texts, for a patch that fails puts them back, and the next one
@@ -71,18 +82,18 @@ func (d *document) octetsOf(v value) int64 {
 }
 
 // octetsAt returns the end of the value that stands at the offset of a valid JSON text, and its size.
-func octetsAt(text []byte, at int) (end int, octets int64) {
+func (r ruler) octetsAt(text []byte, at int) (end int, octets int64) {
 	switch text[at] {
 	case '"':
 		end, _ = skipString(text, at)
-		return end, stringOctets(text[at+1 : end-1])
+		return end, r.string(text[at+1 : end-1])
 	case '{':
-		return objectOctets(text, at)
+		return r.object(text, at)
 	case '[':
 		octets = 2
 		count := 0
 		end, _ = walkArray(text, at, func(at int) (int, bool) {
-			end, size := octetsAt(text, at)
+			end, size := r.octetsAt(text, at)
 			octets += size
 			count++
 			return end, true
@@ -94,7 +105,7 @@ func octetsAt(text []byte, at int) (end int, octets int64) {
 		return at + 5, 5
 	default:
 		end, _ = skipNumber(text, at)
-		return end, numberOctets(text[at:end])
+		return end, r.number(text[at:end])
 	}
 }
 
@@ -103,15 +114,15 @@ type measuredMember struct {
 	octets int64
 }
 
-func objectOctets(text []byte, at int) (end int, octets int64) {
+func (r ruler) object(text []byte, at int) (end int, octets int64) {
 	var first [16]measuredMember // members up to here are compared one by one
 	known := first[:0]
 	var others map[string]int64
 	octets = 2
 	count := 0
 	end, _ = walkObject(text, at, func(key []byte, at int) (int, bool) {
-		end, size := octetsAt(text, at)
-		size += stringOctets(key) + 2
+		end, size := r.octetsAt(text, at)
+		size += r.string(key) + 2
 		if bytes.IndexByte(key, '\\') >= 0 {
 			key = decodeString(nil, key)
 		}
@@ -142,8 +153,8 @@ func objectOctets(text []byte, at int) (end int, octets int64) {
 	return end, octets + separators(count)
 }
 
-// stringOctets is the size of a string that is given as JSON text between its quotes.
-func stringOctets(text []byte) int64 {
+// string is the size of a string that is given as JSON text between its quotes.
+func (r ruler) string(text []byte) int64 {
 	octets := int64(len(text)) + 2
 	at := bytes.IndexByte(text, '\\')
 	if at < 0 {
@@ -155,20 +166,22 @@ func stringOctets(text []byte) int64 {
 			continue
 		}
 		length := 2
-		printed := 2
+		printed := int64(2)
 		switch text[at+1] {
 		case '\\':
-			printed = 7
+			printed = r.backslash
 		case '/':
 			printed = 1
 		case 'u':
 			length = 6
 			unit := codeUnit(text[at:])
 			switch {
-			case unit == 0 || unit == '\\' || isLowSurrogate(unit):
-				printed = 7
+			case unit == '\\':
+				printed = r.backslash
+			case unit == 0 || isLowSurrogate(unit):
+				printed = r.surrogate
 			case isHighSurrogate(unit):
-				printed = 7
+				printed = r.surrogate
 				if rest := text[at+6:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && isLowSurrogate(codeUnit(rest)) {
 					length, printed = 12, 4
 				}
@@ -184,15 +197,15 @@ func stringOctets(text []byte) int64 {
 				printed = 3
 			}
 		}
-		octets += int64(printed - length)
+		octets += printed - int64(length)
 		at += length
 	}
 	return octets
 }
 
-// numberOctets is the size of a number. Those with an exponent of three digits, or with 250 digits in a row, are strings that begin
+// number is the size of a number. Those with an exponent of three digits, or with 250 digits in a row, are strings that begin
 // with \# in the reducer in SQL, for jsonb does not hold them all.
-func numberOctets(number []byte) int64 {
+func (r ruler) number(number []byte) int64 {
 	exponent := 0
 	mantissa := number
 	if at := bytes.IndexAny(number, "eE"); at >= 0 {
@@ -202,7 +215,7 @@ func numberOctets(number []byte) int64 {
 			digits = digits[1:]
 		}
 		if len(digits) >= 3 {
-			return int64(len(number)) + 5
+			return int64(len(number)) + r.huge
 		}
 		for _, digit := range digits {
 			exponent = 10*exponent + int(digit-'0')
@@ -218,7 +231,7 @@ func numberOctets(number []byte) int64 {
 	}
 	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
 	if len(whole) >= 250 || len(fraction) >= 250 {
-		return int64(len(number)) + 5
+		return int64(len(number)) + r.huge
 	}
 	point := len(whole) + exponent // digits before the decimal point
 	zeros := math.MaxInt           // digits before the first that is not 0

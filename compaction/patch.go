@@ -16,16 +16,19 @@ const wholeFrom = 32
 type document struct {
 	owner *owner
 	root  value
-	// bytes is the size of the JSON text, kept up to date with every change. Keys that stood twice in an object may still
-	// count twice.
+	// bytes is the size of the JSON text, kept up to date with every change as long as octets is 0. Keys that stood twice in an
+	// object may still count twice.
 	bytes int
 	// octets is the size of the document (octets.go), kept up to date too from when it can come near its limit on; 0: not yet.
 	octets int64
+	// isCompact says that there is no white space in root that means nothing.
+	isCompact bool
 
 	// The patch at hand.
 	limits  *Limits
 	copied  int64
 	shifted int64
+	spent   int64 // the fuel that it used
 	changes []change
 	way     []value // the containers from the root to the one that changes
 	sizes   []noted
@@ -54,20 +57,21 @@ const (
 )
 
 // patch applies a list of operations, given as valid JSON, and reports whether all of them succeeded; otherwise the document is
-// what it was. The document keeps no part of the operations' text.
+// what it was, but for white space. The document keeps no part of the operations' text.
 func (d *document) patch(operations []byte, limits *Limits) bool {
+	d.limits, d.copied, d.shifted, d.spent = limits, 0, 0, 0
 	if operations[0] != '[' {
 		return false
 	}
-	d.limits, d.copied, d.shifted = limits, 0, 0
 	d.owner.patches++
 	d.begin()
-	before, octetsBefore, unpatched := d.bytes, d.octets, d.root
 	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
-	if text, ok := d.root.(raw); ok {
+	if text, ok := d.root.(raw); ok && !d.isCompact {
 		d.root = raw(compacted(text))
 		d.bytes -= len(text) - len(d.root.(raw))
 	}
+	d.isCompact = true
+	before, octetsBefore := d.bytes, d.octets
 	succeeded := true
 	count := 0
 	for operation := range elements(operations) {
@@ -83,9 +87,6 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	} else {
 		d.undo()
 		d.bytes, d.octets = before, octetsBefore
-		if _, ok := unpatched.(raw); ok {
-			d.root = unpatched
-		}
 	}
 	clear(d.changes)
 	d.changes = d.changes[:0]
@@ -164,8 +165,8 @@ func (d *document) apply(operation []byte) bool {
 		v, octets := d.operandOf(operand)
 		return d.replace(path, v, octets)
 	case sameKey(kind, "test"):
-		found, ok := d.get(path)
-		return ok && operand != nil && equal(found, operand, sameNumberValue)
+		found := d.find(path)
+		return found != nil && operand != nil && d.holds(found, d.owner, parsedWhole(operand, nil))
 	case sameKey(kind, "copy"):
 		from, ok := pointer(fromText)
 		return ok && d.copy(from, path)
@@ -221,10 +222,27 @@ func (d *document) tooDeep(path []string, v value, octets int64) bool {
 }
 
 func (d *document) add(path []string, v value, octets int64) bool {
+	return d.addOrCopy(path, v, octets, false)
+}
+
+// addOrCopy adds a value, or a copy of it. What makes the document too large is not copied first.
+func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) bool {
 	if d.tooDeep(path, v, octets) {
 		return false
 	}
+	fits := func(growth int64) bool {
+		if isCopy && d.octets > 0 && d.octets+growth > d.limits.DocumentBytes {
+			return false
+		}
+		if isCopy {
+			v = copied(v, d.owner)
+		}
+		return true
+	}
 	if len(path) == 0 {
+		if !fits(octets - d.octets) {
+			return false
+		}
 		d.replaceRoot(v, octets)
 		return true
 	}
@@ -232,14 +250,24 @@ func (d *document) add(path []string, v value, octets int64) bool {
 	switch parent := d.container(path[:len(path)-1]).(type) {
 	case *object:
 		if at := parent.place(last); at >= 0 {
+			if !fits(octets - d.leaving(parent.members[at].value)) {
+				return false
+			}
 			d.replaceIn(parent, at, &parent.members[at].value, v, octets)
 			return true
 		}
-		parent.add(last, v)
+		m := newMember(last)
+		growth := m.keyOctets() + 2 + octets + separator(parent.len()+1)
+		if !fits(growth) {
+			return false
+		}
+		m.value = v
+		parent.addMember(m)
 		d.note(change{kind: added, target: parent})
-		m := &parent.members[len(parent.members)-1]
-		d.bytes += m.nameSize() + 1 + v.size() + comma(parent.len())
-		d.grow(m.keyOctets() + 2 + octets + separator(parent.len()))
+		if d.octets == 0 {
+			d.bytes += m.nameSize() + 1 + v.size() + comma(parent.len())
+		}
+		d.grow(growth)
 		return true
 	case *array:
 		at, ok := arrayIndex(last)
@@ -249,11 +277,17 @@ func (d *document) add(path []string, v value, octets int64) bool {
 		if !ok || at > len(parent.items) {
 			return false
 		}
-		d.shifted += int64(len(parent.items) - at)
+		d.shift(len(parent.items), len(parent.items)-at)
+		growth := octets + separator(len(parent.items)+1)
+		if !fits(growth) {
+			return false
+		}
 		parent.items = slices.Insert(parent.items, at, v)
 		d.note(change{kind: added, target: parent, place: at})
-		d.bytes += v.size() + comma(len(parent.items))
-		d.grow(octets + separator(len(parent.items)))
+		if d.octets == 0 {
+			d.bytes += v.size() + comma(len(parent.items))
+		}
+		d.grow(growth)
 		return true
 	default:
 		return false
@@ -276,7 +310,9 @@ func (d *document) remove(path []string) (old value, ok bool) {
 		}
 		m := &parent.members[at]
 		old = m.value
-		d.bytes -= m.nameSize() + 1 + m.value.size() + comma(parent.len())
+		if d.octets == 0 {
+			d.bytes -= m.nameSize() + 1 + m.value.size() + comma(parent.len())
+		}
 		d.grow(-(m.keyOctets() + 2 + d.leaving(old) + separator(parent.len())))
 		parent.removeAt(at)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
@@ -287,9 +323,11 @@ func (d *document) remove(path []string) (old value, ok bool) {
 			return nil, false
 		}
 		old = parent.items[at]
-		d.bytes -= parent.items[at].size() + comma(len(parent.items))
+		if d.octets == 0 {
+			d.bytes -= old.size() + comma(len(parent.items))
+		}
 		d.grow(-(d.leaving(old) + separator(len(parent.items))))
-		d.shifted += int64(len(parent.items) - at - 1)
+		d.shift(len(parent.items), len(parent.items)-at-1)
 		parent.items = slices.Delete(parent.items, at, at+1)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
 		return old, true
@@ -328,18 +366,17 @@ func (d *document) replace(path []string, v value, octets int64) bool {
 }
 
 func (d *document) copy(from, path []string) bool {
-	source, ok := d.get(from)
-	if !ok {
+	source := d.find(from)
+	if source == nil {
 		return false
 	}
-	octets := d.octetsOf(source)
-	return d.takes(octets) && d.add(path, copied(source, d.owner), octets)
+	octets := d.octetsOf(*source)
+	return d.takes(octets) && d.addOrCopy(path, *source, octets, true)
 }
 
 func (d *document) move(from, path []string) bool {
 	if slices.Equal(from, path) {
-		_, ok := d.get(from)
-		return ok
+		return d.find(from) != nil
 	}
 	if len(from) < len(path) && slices.Equal(from, path[:len(from)]) {
 		return false // into its own child
@@ -355,7 +392,14 @@ func (d *document) move(from, path []string) bool {
 // takes notes that a value is copied or moved, and reports whether the patch may do that.
 func (d *document) takes(octets int64) bool {
 	d.copied += octets
+	d.spent += fuelOfCopiedOctet * octets
 	return d.copied <= d.limits.PatchCopiedBytes
+}
+
+// shift notes that an item of an array of a length is inserted or removed in front of so many others.
+func (d *document) shift(length, behind int) {
+	d.shifted += int64(behind)
+	d.spent += fuelOfShift(length, behind)
 }
 
 // --- the way to a value ---
@@ -398,21 +442,65 @@ func (d *document) container(path []string) value {
 	return at
 }
 
-func (d *document) get(path []string) (value, bool) {
+// find returns where the value at a path stands, nil when there is none.
+func (d *document) find(path []string) *value {
 	if len(path) == 0 {
-		return d.root, true
+		return &d.root
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
 	case *object:
-		found := parent.get(last)
-		return found, found != nil
+		if at := parent.place(last); at >= 0 {
+			return &parent.members[at].value
+		}
 	case *array:
 		if index, ok := arrayIndex(last); ok && index < len(parent.items) {
-			return parent.items[index], true
+			return &parent.items[index]
 		}
 	}
-	return nil, false
+	return nil
+}
+
+// holds reports whether a value that stands somewhere, in a container of an owner, is the same as another one. It takes apart as
+// much of it as the other one has, and leaves it so: the next comparison takes no longer than the other value is.
+func (d *document) holds(place *value, by *owner, other value) bool {
+	switch other := other.(type) {
+	case *object:
+		*place = parsed(*place, by)
+		found, ok := (*place).(*object)
+		if !ok || found.len() != other.len() {
+			return false
+		}
+		for i := range other.members {
+			at := found.place(other.members[i].key)
+			if at < 0 || !d.holds(&found.members[at].value, found.owner, other.members[i].value) {
+				return false
+			}
+		}
+		return true
+	case *array:
+		*place = parsed(*place, by)
+		found, ok := (*place).(*array)
+		if !ok || len(found.items) != len(other.items) {
+			return false
+		}
+		for i := range other.items {
+			if !d.holds(&found.items[i], found.owner, other.items[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		switch found := (*place).(type) {
+		case *object, *array:
+			return false
+		case raw:
+			if found[0] == '{' || found[0] == '[' {
+				return false
+			}
+		}
+		return equalScalars(*place, other, sameNumberValue)
+	}
 }
 
 func measureOf(v value) *measure {
@@ -452,9 +540,11 @@ func (d *document) grow(octets int64) {
 
 func (d *document) replaceRoot(v value, octets int64) {
 	d.note(change{kind: replaced, old: d.root})
-	d.root, d.bytes = v, v.size()
+	d.root = v
 	if d.octets > 0 {
 		d.octets = octets
+	} else {
+		d.bytes = v.size()
 	}
 }
 
@@ -468,7 +558,9 @@ func (d *document) leaving(v value) int64 {
 
 // replaceIn gives the element of a container at a place another value.
 func (d *document) replaceIn(target value, at int, place *value, v value, octets int64) {
-	d.bytes += v.size() - (*place).size()
+	if d.octets == 0 {
+		d.bytes += v.size() - (*place).size()
+	}
 	d.note(change{kind: replaced, target: target, place: at, old: *place})
 	d.grow(octets - d.leaving(*place))
 	*place = v

@@ -14,15 +14,17 @@ import (
 // patched applies a patch to a document; it returns the result, or "" when the patch fails.
 func patched(t *testing.T, text, operations string) string {
 	t.Helper()
-	d := document{owner: new(owner), root: raw(text), bytes: len(text), octets: octetsOf(raw(text))}
 	limits := DefaultLimits()
-	ok := d.patch([]byte(operations), &limits)
-	if _, octets := octetsAt(written(d.root), 0); d.octets != octets && operations[0] == '[' {
-		t.Errorf("%s of %s: kept the size %d of %d", operations, text, d.octets, octets)
+	measured := document{owner: new(owner), root: raw(text), bytes: len(text), octets: octetsOf(raw(text))}
+	measured.patch([]byte(operations), &limits)
+	if _, octets := guarded.octetsAt(written(measured.root), 0); measured.octets != octets && operations[0] == '[' {
+		t.Errorf("%s of %s: kept the size %d of %d", operations, text, measured.octets, octets)
 	}
+	d := document{owner: new(owner), root: raw(text), bytes: len(text)}
+	ok := d.patch([]byte(operations), &limits)
 	result := string(written(d.root))
-	if d.bytes < len(result) {
-		t.Errorf("%s of %s: counted %d bytes of %d", operations, text, d.bytes, len(result))
+	if d.bytes < len(result) || result != string(written(measured.root)) {
+		t.Errorf("%s of %s: counted %d bytes of %d; measured, it becomes %s", operations, text, d.bytes, len(result), written(measured.root))
 	}
 	if !ok {
 		if !equal(raw(result), raw(text), sameNumberText) {

@@ -396,13 +396,13 @@ func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
 		if place < 0 {
 			return nil, nil, false
 		}
-		return nil, jsonString(f.messages[place].member("subagentRunId")), true
+		return nil, jsonString(f.messages.at(place).member("subagentRunId")), true
 	}
 	place, ok := f.findCall([]byte(id))
-	if !ok || f.messages[place.message].function(place.call) == nil {
+	if !ok || f.messages.at(place.message).function(place.call) == nil {
 		return nil, nil, false
 	}
-	m := f.messages[place.message]
+	m := f.messages.at(place.message)
 	return jsonString(m.function(place.call).get("name")), jsonString(m.member("subagentRunId")), true
 }
 
@@ -439,7 +439,7 @@ func (i *insertion) start() json.RawMessage {
 
 // RepairEvents returns the events with what they lack of the life of runs: the client's verifier accepts them, unless something
 // else is wrong with them, and they mean the same. Events that keep the rules come back as they are, and so do events of which a
-// repair would change the meaning. after is what the lineage before the events means, nil for nothing.
+// repair would change the meaning, or that go beyond the limits of after. after is what the lineage before the events means, nil for nothing.
 //
 // An agent breaks the rules that goes on behind RUN_FINISHED or RUN_ERROR, ends a run in the middle of a message, starts one
 // twice, or begins one with another event than RUN_STARTED. [CompactEvents] repairs events by itself.
@@ -449,6 +449,7 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	}
 	r := newRepair(after)
 	r.fold = after.Clone()
+	r.fold.runsByEvents = true
 	var e event
 	for _, text := range events {
 		if !e.scanWhole(text) {
@@ -461,7 +462,9 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	}
 	whole := r.finish(events)
 	f := after.Clone()
-	if f.applyAll(whole); !f.means(r.fold) {
+	f.runsByEvents = true
+	f.applyAll(whole)
+	if f.Err() != nil || r.fold.Err() != nil || !f.means(r.fold) {
 		return events
 	}
 	return whole

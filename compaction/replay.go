@@ -20,7 +20,7 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 	if string(after.interrupts) != string(f.interrupts) {
 		events = append(events, f.interrupted(started)...)
 	}
-	events = append(events, withoutMessages(started, &e), newEvent("MESSAGES_SNAPSHOT", eventField{"messages", bodies(f.messages)}), newEvent("STATE_SNAPSHOT", eventField{"snapshot", f.State()}))
+	events = append(events, withoutMessages(started, &e), newEvent("MESSAGES_SNAPSHOT", eventField{"messages", bodies(f.Messages())}), newEvent("STATE_SNAPSHOT", eventField{"snapshot", f.State()}))
 	for _, l := range f.lanes {
 		if f.knows(l) {
 			events = append(events, streamOf(l.kind, l.id, f).chunk(l.subagent))

@@ -81,9 +81,13 @@ func (f *Fold) applyEvent(e *event) {
 	if !ok {
 		return
 	}
+	if !f.beforeEvent() {
+		return
+	}
 	f.closeLanes(rule.closes, e)
 	if rule.apply != nil {
 		rule.apply(f, e)
+		f.afterEvent()
 	}
 }
 

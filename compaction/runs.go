@@ -21,6 +21,7 @@ func readStateSnapshot(e *event) bool {
 }
 
 func (f *Fold) snapshotState(e *event) {
+	f.bring(e, broughtByMessage|fieldSnapshot.set())
 	f.setState(kept(e.values[fieldSnapshot]))
 }
 
@@ -37,11 +38,23 @@ func (f *Fold) patchState(e *event) { f.patchedState(e) }
 
 // patchedState applies a patch to the state and reports whether it succeeded.
 func (f *Fold) patchedState(e *event) bool {
-	succeeded := f.state.patch(e.values[fieldDelta], &f.limits)
+	f.bring(e, broughtByMessage|fieldDelta.set())
+	succeeded := f.patch(&f.state, e.values[fieldDelta])
 	if succeeded {
 		f.stateText = nil
 		f.statePatched = true
 	}
+	if copies(e.values[fieldDelta]) {
+		f.mayHaveGrown("")
+		f.look()
+	}
+	return succeeded
+}
+
+// patch applies a patch to a document of the fold.
+func (f *Fold) patch(d *document, operations []byte) bool {
+	succeeded := d.patch(operations, &f.limits)
+	f.usage.spent += d.spent
 	return succeeded
 }
 
@@ -58,17 +71,26 @@ func isListOrNone(value []byte) bool {
 // startRun takes the state that the run was started with, and those of its messages that are new. A message without an id is
 // always new.
 func (f *Fold) startRun(e *event) {
+	if f.runsByEvents && f.EndRun() != nil {
+		return
+	}
 	input := e.values[fieldInput]
 	if input == nil {
 		return
 	}
-	if state := memberOf(input, "state"); state != nil && state[0] != 'n' {
-		f.setState(kept(state))
+	state, list := memberOf(input, "state"), memberOf(input, "messages")
+	hasState, hasList := state != nil && state[0] != 'n', list != nil && list[0] == '['
+	if hasState || hasList {
+		f.bring(e, broughtByMessage&^fieldMetadata.set())
 	}
-	list := memberOf(input, "messages")
-	if list == nil || list[0] != '[' {
+	if hasState {
+		f.usage.brought += guardedOctets(state)
+		f.setState(asWritten(state))
+	}
+	if !hasList {
 		return
 	}
+	f.usage.brought += guardedOctets(list)
 	for _, m := range f.parseMessages(list, nil) {
 		if !m.hasID || f.find([]byte(m.id)) < 0 {
 			f.push(m)
@@ -96,6 +118,8 @@ func interruptsOf(e *event) (interrupts []byte, interrupted bool) {
 
 // finishRun sets the interrupts that wait for an answer; any other outcome clears them.
 func (f *Fold) finishRun(e *event) {
+	f.bring(e, broughtByMessage)
+	defer func() { f.usage.brought += int64(len(f.interrupts)) }()
 	interrupts, interrupted := interruptsOf(e)
 	if !interrupted {
 		f.interrupts = json.RawMessage("[]")
@@ -109,7 +133,7 @@ func (f *Fold) finishRun(e *event) {
 		if kindOf(interrupt) == isObject {
 			interrupt = withoutNullSubagent(interrupt)
 		}
-		list = append(list, kept(interrupt)...)
+		list = append(list, asWritten(interrupt)...)
 	}
 	f.interrupts = append(list, ']')
 }

@@ -176,7 +176,43 @@ func kept(value []byte) []byte {
 	if value[0] == '"' {
 		return slices.Concat([]byte{'"'}, usual(value[1:len(value)-1]), []byte{'"'})
 	}
-	return bytes.Clone(value)
+	return asWritten(value)
+}
+
+// asWritten returns a copy of a valid JSON value, in which a backslash and a lone surrogate have one spelling each: the reducer in SQL
+// (agui_internal.json_guard) does not keep theirs.
+func asWritten(value []byte) []byte {
+	written := bytes.Clone(value)
+	if !bytes.Contains(value, []byte(`\u`)) {
+		return written
+	}
+	written = written[:0]
+	for at := 0; at < len(value); {
+		if value[at] != '\\' {
+			written = append(written, value[at])
+			at++
+			continue
+		}
+		length := 2
+		if value[at+1] == 'u' {
+			length = 6
+			switch unit := codeUnit(value[at:]); {
+			case unit == '\\':
+				written = append(written, `\\`...)
+				at += 6
+				continue
+			case isHighSurrogate(unit) && hasLowSurrogate(value[at+6:]):
+				length = 12
+			case isHighSurrogate(unit) || isLowSurrogate(unit):
+				written = append(written, bytes.ToLower(value[at:at+6])...)
+				at += 6
+				continue
+			}
+		}
+		written = append(written, value[at:at+length]...)
+		at += length
+	}
+	return written
 }
 
 // usual returns the usual spelling of a string, as JSON text between the quotes: only what must be escaped is.

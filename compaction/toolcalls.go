@@ -5,6 +5,7 @@ package compaction
 // startToolCall adds a call to its parent, an assistant message that is made when there is none. A call that exists is renamed
 // and keeps its arguments, whatever the parent: the same start may come twice.
 func (f *Fold) startToolCall(e *event) {
+	f.bring(e, broughtByCall|fieldToolCallName.set()|fieldParentMessageID.set())
 	if place, ok := f.findCall(e.decoded(fieldToolCallID)); ok {
 		f.restartToolCall(place, e)
 		return
@@ -32,7 +33,7 @@ func (f *Fold) startToolCall(e *event) {
 }
 
 func (f *Fold) restartToolCall(place callPlace, e *event) {
-	function := f.messages[place.message].function(place.call)
+	function := f.messages.at(place.message).function(place.call)
 	if function == nil {
 		return
 	}
@@ -54,7 +55,7 @@ func (f *Fold) ownerOfNewCall(e *event) int {
 	id := e.values[fieldToolCallID]
 	if e.values[fieldParentMessageID] != nil && len(e.inner(fieldParentMessageID)) > 0 {
 		parent := f.find(e.decoded(fieldParentMessageID))
-		if parent >= 0 && f.messages[parent].role == roleAssistant {
+		if parent >= 0 && f.messages.at(parent).role == roleAssistant {
 			return parent
 		}
 		if parent < 0 {
@@ -67,16 +68,17 @@ func (f *Fold) ownerOfNewCall(e *event) int {
 		m.setSubagent(e)
 	}
 	f.push(m)
-	return len(f.messages) - 1
+	return f.messages.len() - 1
 }
 
 func (f *Fold) continueToolCall(e *event) {
+	f.bringPiece(e, broughtByCall)
 	place, ok := f.findCall(e.decoded(fieldToolCallID))
 	if !ok {
 		return
 	}
 	delta := e.inner(fieldDelta)
-	function := f.messages[place.message].function(place.call)
+	function := f.messages.at(place.message).function(place.call)
 	if function == nil || len(delta) == 0 && e.values[fieldMetadata] == nil {
 		return
 	}
@@ -89,6 +91,7 @@ func (f *Fold) endToolCall(e *event) {
 	if e.values[fieldMetadata] == nil {
 		return
 	}
+	f.bring(e, broughtByCall)
 	if place, ok := f.findCall(e.decoded(fieldToolCallID)); ok {
 		mergeMetadata(f.edit(place.message).ownCall(place.call), e.values[fieldMetadata])
 	}
@@ -97,6 +100,7 @@ func (f *Fold) endToolCall(e *event) {
 // addToolResult makes a message, whether or not its id is known: behind the assistant message that owns the call and the results
 // that follow that, for a provider wants them together; at the end when nobody owns the call.
 func (f *Fold) addToolResult(e *event) {
+	f.bring(e, broughtByCall|fieldMessageID.set()|fieldContent.set())
 	m := &Message{owner: f.owner, hasID: true, role: roleTool, tree: &object{owner: f.owner, members: make([]member, 0, 6)}}
 	m.id = string(e.decoded(fieldMessageID))
 	role := raw(`"tool"`)
@@ -116,35 +120,42 @@ func (f *Fold) addToolResult(e *event) {
 		f.push(m)
 		return
 	}
-	behind := place.message + 1
-	for behind < len(f.messages) && f.messages[behind].role == roleTool {
-		behind++
-	}
+	behind := place.message + 1 + f.resultsBehind(place.message)
 	f.insert(behind, m)
 }
 
-// findCallOfAssistant is findCall among the assistant messages.
+// resultsBehind counts the tool results that follow a message.
+func (f *Fold) resultsBehind(place int) int {
+	counted := &f.messages.at(place).results
+	if counted.owner != f.owner || counted.order != f.order {
+		*counted = countedResults{owner: f.owner, order: f.order}
+	}
+	for behind := place + 1 + counted.count; behind < f.messages.len() && f.messages.at(behind).role == roleTool; behind++ {
+		counted.count++
+	}
+	return counted.count
+}
+
+// findCallOfAssistant is findCall among the assistant messages. Only a list of messages from outside gives calls to others.
 func (f *Fold) findCallOfAssistant(id []byte) (callPlace, bool) {
 	place, ok := f.findCall(id)
-	if !ok || f.messages[place.message].role == roleAssistant {
+	if !ok || f.messages.at(place.message).role == roleAssistant {
 		return place, ok
 	}
-	// Only a list of messages from outside gives calls to others. What follows is rare, so it may be slow.
-	for at := place.message + 1; at < len(f.messages); at++ {
-		m := f.messages[at]
-		for call := range m.calls {
-			if m.role == roleAssistant && m.hasCall(call, id) {
-				return callPlace{message: at, call: call}, true
-			}
-		}
-	}
-	return callPlace{}, false
+	return f.findCallIn(f.indexed().ofAssistants, id)
 }
 
 // function returns the function of a tool call that the message has, for reading; nil when the call has none.
 func (m *Message) function(place int) *object {
-	calls := parsed(m.member("toolCalls"), nil).(*array)
-	function, _ := parsed(parsed(calls.items[place], nil).(*object).get("function"), nil).(*object)
+	calls := m.listed
+	if m.tree != nil {
+		calls = m.tree.opened("toolCalls").(*array)
+	} else if calls == nil {
+		calls = parsed(m.member("toolCalls"), m.owner).(*array)
+		m.listed = calls
+	}
+	calls.items[place] = parsed(calls.items[place], calls.owner)
+	function, _ := calls.items[place].(*object).opened("function").(*object)
 	return function
 }
 

@@ -113,11 +113,18 @@ func (o *object) set(key string, v value) {
 
 // add appends a member that the object does not have.
 func (o *object) add(key string, v value) {
-	m := member{key: key, value: v}
+	m := newMember(key)
+	m.value = v
+	o.addMember(m)
+}
+
+// newMember returns a member without a value.
+func newMember(key string) member {
+	m := member{key: key}
 	if !isPlain(key) {
 		m.name = quote(nil, key)
 	}
-	o.addMember(m)
+	return m
 }
 
 func (o *object) addMember(m member) {
@@ -274,6 +281,16 @@ func (o *object) ownMember(key string) value {
 	return o.members[at].value
 }
 
+// opened takes a member apart, for reading, and returns it; nil when there is none.
+func (o *object) opened(key string) value {
+	at := o.place(key)
+	if at < 0 {
+		return nil
+	}
+	o.members[at].value = parsed(o.members[at].value, o.owner)
+	return o.members[at].value
+}
+
 // copied returns a copy that shares nothing that can change.
 func copied(v value, by *owner) value {
 	switch v := v.(type) {
@@ -424,7 +441,7 @@ func equalScalars(a, b value, sameNumber func(a, b []byte) bool) bool {
 	aString, aIsString := stringText(a)
 	bString, bIsString := stringText(b)
 	if aIsString || bIsString {
-		return aIsString && bIsString && sameString(aString, bString)
+		return aIsString && bIsString && len(aString) <= 6*len(bString) && len(bString) <= 6*len(aString) && sameString(aString, bString)
 	}
 	x, y := a.(raw), raw(nil)
 	if b, ok := b.(raw); ok {
@@ -484,8 +501,14 @@ func isNumber(r raw) bool {
 	return len(r) > 0 && (r[0] == '-' || '0' <= r[0] && r[0] <= '9')
 }
 
+// maxDigits is how long a number may be that is compared by its value.
+const maxDigits = 1000
+
 // sameNumberValue compares numbers by their exact value: 1, 1.0 and 10e-1 are the same.
 func sameNumberValue(a, b []byte) bool {
+	if len(a) > maxDigits || len(b) > maxDigits {
+		return bytes.Equal(a, b)
+	}
 	aNegative, aDigits, aExponent := decimal(a)
 	bNegative, bDigits, bExponent := decimal(b)
 	if len(aDigits) == 0 || len(bDigits) == 0 {

@@ -75,31 +75,42 @@ func (q *Queries) AddSnapshot(ctx context.Context, arg AddSnapshotParams) error 
 }
 
 const BatchesBetween = `-- name: BatchesBetween :many
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        $3::pg_catalog.uuid, $4::bigint, $6::bigint, $5::int[], $7::int, $8::bigint, $2::bigint[]
+    ) as span
+)
 select
-    batch.first_seq, batch.n, batch.run_no, batch.events,
+    batch.first_seq, batch.n, batch.run_no,
+    (case when (select page.bytes from page) operator(pg_catalog.<=) $1::bigint then batch.events end)::pg_catalog.json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
         select beside.input
-        from pg_catalog.unnest($1::bigint[]) as place (seq)
+        from pg_catalog.unnest($2::bigint[]) as place (seq)
         join agui.run_input as beside
             on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
         where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
-    )::pg_catalog.json as input
+            and (select page.bytes from page) operator(pg_catalog.<=) $1::bigint
+    )::pg_catalog.json as input,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
 from agui.batch
-where batch.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid
-    and batch.first_seq operator(pg_catalog.>=) $3::bigint and batch.first_seq operator(pg_catalog.<=) $4::bigint
+where batch.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid
+    and batch.first_seq operator(pg_catalog.>=) $4::bigint and batch.first_seq operator(pg_catalog.<=) (select page.last_seq from page)
     and batch.run_no operator(pg_catalog.=) any ($5::int[])
 order by batch.first_seq
-limit $6::int
 `
 
 type BatchesBetweenParams struct {
+	MostBytes  int64
 	InputSeqs  []int64
 	ThreadKey  pgtype.UUID
 	FromSeq    int64
-	ThroughSeq int64
 	RunNos     []int32
+	ThroughSeq int64
 	Page       int32
+	PageBytes  int64
 }
 
 type BatchesBetweenRow struct {
@@ -109,18 +120,23 @@ type BatchesBetweenRow struct {
 	Events      rawjson.Text
 	StoredBytes int64
 	Input       rawjson.Text
+	PageBytes   int64
+	HasMore     bool
 }
 
-// Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
-// one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
+// A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
+// one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
+// than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
+		arg.MostBytes,
 		arg.InputSeqs,
 		arg.ThreadKey,
 		arg.FromSeq,
-		arg.ThroughSeq,
 		arg.RunNos,
+		arg.ThroughSeq,
 		arg.Page,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err
@@ -136,6 +152,8 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 			&i.Events,
 			&i.StoredBytes,
 			&i.Input,
+			&i.PageBytes,
+			&i.HasMore,
 		); err != nil {
 			return nil, err
 		}
@@ -555,12 +573,16 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 }
 
 const SnapshotAt = `-- name: SnapshotAt :one
-select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
+select
+    snapshot.through_seq,
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $2::int
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 `
 
 type SnapshotAtParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -572,8 +594,9 @@ type SnapshotAtRow struct {
 	Lanes      rawjson.Text
 }
 
+// Without a state that takes more than most_bytes.
 func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (SnapshotAtRow, error) {
-	row := q.db.QueryRow(ctx, SnapshotAt, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, SnapshotAt, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotAtRow
 	err := row.Scan(
 		&i.ThroughSeq,
@@ -585,17 +608,18 @@ func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (Snapsho
 }
 
 const SnapshotMessages = `-- name: SnapshotMessages :many
-select message.message_no, message.body
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message
     on message.thread_key operator(pg_catalog.=) snapshot.thread_key
         and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
-where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $2::int
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 order by part.position, message.message_no
 `
 
 type SnapshotMessagesParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -605,8 +629,9 @@ type SnapshotMessagesRow struct {
 	Body      rawjson.Text
 }
 
+// Without bodies that take more than most_bytes.
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {
-	rows, err := q.db.Query(ctx, SnapshotMessages, arg.ThreadKey, arg.RunNo)
+	rows, err := q.db.Query(ctx, SnapshotMessages, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	if err != nil {
 		return nil, err
 	}

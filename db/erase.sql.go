@@ -29,7 +29,7 @@ func (q *Queries) Allow(ctx context.Context, arg AllowParams) (bool, error) {
 }
 
 const Erase = `-- name: Erase :one
-select (erasure).scope::pg_catalog.text as scope, (erasure).thread_id::pg_catalog.text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
+select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as erasure
 `
 
@@ -40,28 +40,21 @@ type EraseParams struct {
 }
 
 type EraseRow struct {
-	Scope    string
-	ThreadID string
-	Runs     int32
-	Events   int64
+	Runs   int32
+	Events int64
 }
 
 func (q *Queries) Erase(ctx context.Context, arg EraseParams) (EraseRow, error) {
 	row := q.db.QueryRow(ctx, Erase, arg.ThreadID, arg.Reason, arg.Scope)
 	var i EraseRow
-	err := row.Scan(
-		&i.Scope,
-		&i.ThreadID,
-		&i.Runs,
-		&i.Events,
-	)
+	err := row.Scan(&i.Runs, &i.Events)
 	return i, err
 }
 
 const EraseThread = `-- name: EraseThread :one
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui_internal.erase_thread($1::pg_catalog.uuid, $2::pg_catalog.text, $3::interval) as erasure
-where (erasure).thread_key is not null
+where (erasure).erased_key is not null
 `
 
 type EraseThreadParams struct {

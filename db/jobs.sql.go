@@ -21,36 +21,60 @@ func (q *Queries) AllowIdleTransaction(ctx context.Context) error {
 	return err
 }
 
-const PatchLimits = `-- name: PatchLimits :one
+const FoldLimits = `-- name: FoldLimits :one
 select
     (limits).document_bytes::bigint as document_bytes,
     (limits).document_depth::int as document_depth,
     (limits).patch_operations::int as patch_operations,
     (limits).patch_copied_bytes::bigint as patch_copied_bytes,
-    (limits).patch_shifted_items::bigint as patch_shifted_items
-from agui_internal.limits_of_patches() as limits
+    (limits).patch_shifted_items::bigint as patch_shifted_items,
+    (limits).fold_bytes::bigint as fold_bytes,
+    (limits).fold_messages::int as fold_messages,
+    (limits).fold_lanes::int as fold_lanes,
+    (limits).fold_fuel::bigint as fold_fuel
+from agui_internal.limits_of_folds() as limits
 `
 
-type PatchLimitsRow struct {
+type FoldLimitsRow struct {
 	DocumentBytes     int64
 	DocumentDepth     int32
 	PatchOperations   int32
 	PatchCopiedBytes  int64
 	PatchShiftedItems int64
+	FoldBytes         int64
+	FoldMessages      int32
+	FoldLanes         int32
+	FoldFuel          int64
 }
 
-// The limits of JSON patches, from the settings.
-func (q *Queries) PatchLimits(ctx context.Context) (PatchLimitsRow, error) {
-	row := q.db.QueryRow(ctx, PatchLimits)
-	var i PatchLimitsRow
+// The limits of folds and of JSON patches, from the settings.
+func (q *Queries) FoldLimits(ctx context.Context) (FoldLimitsRow, error) {
+	row := q.db.QueryRow(ctx, FoldLimits)
+	var i FoldLimitsRow
 	err := row.Scan(
 		&i.DocumentBytes,
 		&i.DocumentDepth,
 		&i.PatchOperations,
 		&i.PatchCopiedBytes,
 		&i.PatchShiftedItems,
+		&i.FoldBytes,
+		&i.FoldMessages,
+		&i.FoldLanes,
+		&i.FoldFuel,
 	)
 	return i, err
+}
+
+const JobLockProblem = `-- name: JobLockProblem :one
+select coalesce(agui_internal.job_lock_problem($1::pg_catalog.text), '')::pg_catalog.text as problem
+`
+
+// Empty: who holds the lock of the job may be at work.
+func (q *Queries) JobLockProblem(ctx context.Context, job string) (string, error) {
+	row := q.db.QueryRow(ctx, JobLockProblem, job)
+	var problem string
+	err := row.Scan(&problem)
+	return problem, err
 }
 
 const TakeJobLock = `-- name: TakeJobLock :one

@@ -22,7 +22,7 @@ select
     coalesce((answer).detail, '')::pg_catalog.text as detail,
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
-    $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as json[]), $4::bigint[],
+    $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when pg_catalog.cardinality($5::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
@@ -222,8 +222,18 @@ func (q *Queries) KeepAlive(ctx context.Context, arg KeepAliveParams) ([]KeepAli
 	return items, nil
 }
 
+const LimitLockWait = `-- name: LimitLockWait :exec
+select pg_catalog.set_config('lock_timeout', '200ms', true)
+`
+
+// As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+func (q *Queries) LimitLockWait(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, LimitLockWait)
+	return err
+}
+
 const NoteReap = `-- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false)
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap')
 `
 
 func (q *Queries) NoteReap(ctx context.Context) error {
@@ -290,7 +300,7 @@ from agui.poll(
         from pg_catalog.unnest($3::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    $4::int, $5::pg_catalog.text[]
+    $4::int, $5::int, $6::pg_catalog.text[]
 ) as news
 `
 
@@ -299,6 +309,7 @@ type PollParams struct {
 	AfterSeqs  []int64
 	AfterTimes []time.Time
 	MaxRows    int32
+	PageBytes  int32
 	Scopes     []string
 }
 
@@ -320,6 +331,7 @@ func (q *Queries) Poll(ctx context.Context, arg PollParams) ([]PollRow, error) {
 		arg.AfterSeqs,
 		arg.AfterTimes,
 		arg.MaxRows,
+		arg.PageBytes,
 		arg.Scopes,
 	)
 	if err != nil {

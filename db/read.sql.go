@@ -13,25 +13,39 @@ import (
 )
 
 const Batches = `-- name: Batches :many
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).has_more::boolean as has_more
+    from (
+        select coalesce(pg_catalog.max(holder.first_seq), 1) as first_seq
+        from agui.batch as holder
+        where holder.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)
+            and holder.first_seq operator(pg_catalog.<=) (least($3::bigint, 9223372036854775806) operator(pg_catalog.+) 1)
+    ) as beginning
+    cross join lateral agui_internal.page_of_batches(
+        agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[$4::int], $5::int, $6::bigint
+    ) as span
+)
 select
     (batch).first_seq::bigint as first_seq,
     (batch).n::int as n,
     (batch).recorded_at::pg_catalog.timestamptz as recorded_at,
     (batch).events::pg_catalog.json as events,
-    coalesce((batch).earlier_us, '{}')::int[] as earlier_us
+    coalesce((batch).earlier_us, '{}')::int[] as earlier_us,
+    (select page.has_more from page)::boolean as has_more
 from agui_internal.batches_behind(agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text), $3::bigint) as batch
 where (batch).run_no operator(pg_catalog.=) $4::int
     and (batch).first_seq operator(pg_catalog.+) (batch).n operator(pg_catalog.-) 1 operator(pg_catalog.>) $3::bigint
+    and (batch).first_seq operator(pg_catalog.<=) (select page.last_seq from page)
 order by (batch).first_seq
-limit $5::int
 `
 
 type BatchesParams struct {
-	Scope    string
-	ThreadID string
-	AfterSeq int64
-	RunNo    int32
-	Page     int32
+	Scope     string
+	ThreadID  string
+	AfterSeq  int64
+	RunNo     int32
+	Page      int32
+	PageBytes int64
 }
 
 type BatchesRow struct {
@@ -40,6 +54,7 @@ type BatchesRow struct {
 	RecordedAt time.Time
 	Events     rawjson.Text
 	EarlierUs  []int32
+	HasMore    bool
 }
 
 // The batches of a run that hold its events behind a seq, a page at a time.
@@ -50,6 +65,7 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 		arg.AfterSeq,
 		arg.RunNo,
 		arg.Page,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err
@@ -64,6 +80,7 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 			&i.RecordedAt,
 			&i.Events,
 			&i.EarlierUs,
+			&i.HasMore,
 		); err != nil {
 			return nil, err
 		}

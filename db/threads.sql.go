@@ -102,7 +102,7 @@ from agui.set_thread(
     $2::pg_catalog.text,
     $3::pg_catalog.text,
     $4::boolean,
-    $5::pg_catalog.json::pg_catalog.jsonb,
+    $5::pg_catalog.jsonb,
     $6::boolean,
     $7::pg_catalog.text
 ) as thread
@@ -113,7 +113,7 @@ type SetThreadParams struct {
 	Title           *string
 	Agent           *string
 	Archived        *bool
-	Metadata        rawjson.Text
+	Metadata        rawjson.Binary
 	CreateIfMissing bool
 	Scope           string
 }
@@ -228,7 +228,7 @@ from agui.thread_page(
     $3::pg_catalog.text,
     $4::pg_catalog.timestamptz,
     $5::pg_catalog.text,
-    $6::pg_catalog.json::pg_catalog.jsonb,
+    $6::pg_catalog.jsonb,
     $7::int,
     $8::pg_catalog.text,
     $9::pg_catalog.text
@@ -242,7 +242,7 @@ type ThreadPageParams struct {
 	Title    *string
 	Since    *time.Time
 	Status   *string
-	Metadata rawjson.Text
+	Metadata rawjson.Binary
 	MaxRows  int32
 	Cursor   *string
 	Scope    string

@@ -14,13 +14,14 @@ import (
 )
 
 const MessageBodies = `-- name: MessageBodies :many
-select message.message_no, message.body
-from pg_catalog.unnest($1::int[]) as asked (message_no)
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
+from pg_catalog.unnest($2::int[]) as asked (message_no)
 join agui.message
-    on message.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
+    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
 `
 
 type MessageBodiesParams struct {
+	MostBytes  int64
 	MessageNos []int32
 	ThreadKey  pgtype.UUID
 }
@@ -30,8 +31,9 @@ type MessageBodiesRow struct {
 	Body      rawjson.Text
 }
 
+// Without bodies that take more than most_bytes.
 func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([]MessageBodiesRow, error) {
-	rows, err := q.db.Query(ctx, MessageBodies, arg.MessageNos, arg.ThreadKey)
+	rows, err := q.db.Query(ctx, MessageBodies, arg.MostBytes, arg.MessageNos, arg.ThreadKey)
 	if err != nil {
 		return nil, err
 	}
@@ -190,12 +192,14 @@ select
         from pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as highs,
-    snapshot.state, snapshot.interrupts, snapshot.lanes
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
-where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $2::int
+where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 `
 
 type SnapshotToVerifyParams struct {
+	MostBytes int64
 	ThreadKey pgtype.UUID
 	RunNo     int32
 }
@@ -208,9 +212,9 @@ type SnapshotToVerifyRow struct {
 	Lanes      rawjson.Text
 }
 
-// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot.
+// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot. Without a state that takes more than most_bytes.
 func (q *Queries) SnapshotToVerify(ctx context.Context, arg SnapshotToVerifyParams) (SnapshotToVerifyRow, error) {
-	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.ThreadKey, arg.RunNo)
+	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotToVerifyRow
 	err := row.Scan(
 		&i.Lows,

@@ -20,6 +20,7 @@ select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 
 
 -- pg_cron keeps a row of each time it did something.
 select cron.schedule('agui history', '0 4 * * *', $$
+    set search_path = pg_catalog, pg_temp;  -- so that no operator of others is taken
     delete from cron.job_run_details
     where end_time < now() - interval '7 days'
         and jobid in (select jobid from cron.job where jobname like 'agui %')$$);

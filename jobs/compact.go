@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
@@ -81,7 +82,8 @@ func (c Compacted) LogValue() slog.Value {
 // the end is a *RunsLeftError. A process that is killed leaves a note of the thread that it was at: the next one does that last, and run by run.
 // What was committed stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	job := compactJob{pool: pool, options: options, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job.memory = newMemory(max(1, options.Workers))
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
 		job.remaining.Store(1 << 62)
@@ -100,7 +102,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		}
 	}
 	var err error
-	if job.foldLimits, err = readLimits(ctx, queries); err != nil {
+	if job.foldLimits, err = pgagui.New(pool, nil).FoldLimits(ctx); err != nil {
 		return Compacted{}, err
 	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
@@ -141,6 +143,7 @@ type compactJob struct {
 	remaining atomic.Int64 // runs that may still be begun
 	// foldLimits are those of the database when the job began.
 	foldLimits compaction.Limits
+	memory     *memory
 
 	mutex    sync.Mutex
 	done     Compacted
@@ -149,6 +152,12 @@ type compactJob struct {
 	busy        []pgtype.UUID
 	hasComeBack bool
 	lost        []pgtype.UUID // threads at which a connection was lost: not to be tried by this call any more
+	// inHand counts the workers at each thread: a note of one of them is not one that a killed process left.
+	inHand map[pgtype.UUID]int
+	// choosing is held from the moment when a worker asks for what has notes until it is known to be in hand.
+	choosing sync.Mutex
+	// isWide are the threads of which even one worker alone cannot take all runs at once: they are taken one by one.
+	isWide map[pgtype.UUID]bool
 }
 
 // target is what a worker is to do next. A note of it is committed.
@@ -167,6 +176,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 	var next *target
 	defer func() {
 		if next != nil {
+			j.letGo(next.key)
 			err = errors.Join(err, j.takeBack(ctx, *next)) // it was not begun
 		}
 	}()
@@ -195,6 +205,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 		}
 		from = next.place
 		result, following, err := j.compactNext(ctx, *next, int32(budget))
+		j.letGo(next.key)
 		next = following
 		j.remaining.Add(budget - int64(result.Runs))
 		if err != nil {
@@ -218,6 +229,27 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 
 // compactNext compacts the run, or up to maxRuns runs of the thread, of a target, and chooses the next target in the same transaction.
 func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) (result Compacted, next *target, err error) {
+	isBegun := false
+	err = j.memory.do(ctx, func(room room) (err error) {
+		if j.wide(at.key) {
+			maxRuns = 1
+		}
+		result, next, err = j.compactIn(ctx, room, at, maxRuns)
+		isBegun = !errors.Is(err, errTooLarge)
+		return err
+	})
+	switch {
+	case errors.Is(err, errTooLarge):
+		j.setWide(at.key)
+		return j.compactNext(ctx, at, 1)
+	case err != nil && !isBegun:
+		err = errors.Join(err, j.takeBack(ctx, at))
+	}
+	return result, next, err
+}
+
+// compactIn does the work of compactNext with the memory that it is given, or fails with errTooLarge and has done nothing.
+func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isHeld, isLost := false, false
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		err := guarded(func() error {
@@ -236,7 +268,9 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 			if isHeld {
 				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 			}
-			thread := threadCompaction{tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, folds: map[int32]*runFold{}}
+			thread := threadCompaction{
+				tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room}, folds: map[int32]*runFold{},
+			}
 			var err error
 			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
 				return err
@@ -249,21 +283,31 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 			if at.runNo > 0 {
 				near = at.key
 			}
-			end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, j.passedOver()).Query(func(rows pgx.Rows) (err error) {
-				next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
-				return err
+			next, err = j.choose(at.place, at.key, func(passedOver []pgtype.UUID) (next *target, err error) {
+				end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, passedOver).Query(func(rows pgx.Rows) (err error) {
+					next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
+					return err
+				})
+				err = tx.SendBatch(ctx, &end).Close()
+				return next, err
 			})
-			return tx.SendBatch(ctx, &end).Close()
+			return err
 		})
 		isLost = tx.Conn().IsClosed()
 		return err
 	})
+	if err != nil && next != nil {
+		j.letGo(next.key) // the note of it was not committed
+		next = nil
+	}
 	switch {
 	case err == nil && isHeld:
 		j.setBusy(at.key)
 		return Compacted{}, nil, nil
 	case err == nil:
 		return result, next, nil
+	case errors.Is(err, errTooLarge):
+		return Compacted{}, nil, errTooLarge
 	case ctx.Err() != nil || isForbidden(err):
 		return Compacted{}, nil, errors.Join(err, j.takeBack(ctx, at))
 	}
@@ -297,16 +341,40 @@ func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost 
 }
 
 // chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
-func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (next *target, err error) {
-	next, err = inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
-		return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
-			Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: j.passedOver(),
-		}))
+func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (*target, error) {
+	return j.choose(from, near, func(passedOver []pgtype.UUID) (*target, error) {
+		return inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
+			return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: passedOver}))
+		})
 	})
+}
+
+// choose lets ask choose a target that is none of the threads passed over, and takes it in hand. own is the thread that the caller is at.
+func (j *compactJob) choose(from *time.Time, own pgtype.UUID, ask func(passedOver []pgtype.UUID) (*target, error)) (*target, error) {
+	if from == nil {
+		// Only from the beginning on are threads with notes chosen.
+		j.choosing.Lock()
+		defer j.choosing.Unlock()
+	}
+	next, err := ask(j.passedOver(own))
 	if err != nil {
 		return nil, err
 	}
+	if next != nil {
+		j.mutex.Lock()
+		defer j.mutex.Unlock()
+		j.inHand[next.key]++
+	}
 	return next, nil
+}
+
+// letGo says that a worker is done with the thread of a target.
+func (j *compactJob) letGo(key pgtype.UUID) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if j.inHand[key]--; j.inHand[key] == 0 {
+		delete(j.inHand, key)
+	}
 }
 
 // targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
@@ -351,11 +419,17 @@ func (j *compactJob) stop(reason StopReason) {
 	j.done.Stopped = reason
 }
 
-// passedOver are the threads that are not to be chosen now.
-func (j *compactJob) passedOver() []pgtype.UUID {
+// passedOver are the threads that are not to be chosen now by a worker that is at the thread own.
+func (j *compactJob) passedOver(own pgtype.UUID) []pgtype.UUID {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	return append(append([]pgtype.UUID{}, j.busy...), j.lost...)
+	keys := append(append([]pgtype.UUID{}, j.busy...), j.lost...)
+	for key := range j.inHand {
+		if key != own {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (j *compactJob) setBusy(key pgtype.UUID) {
@@ -368,6 +442,19 @@ func (j *compactJob) setLost(key pgtype.UUID) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.lost = append(j.lost, key)
+}
+
+// wide reports whether the runs of a thread are to be taken one by one, for all of them take too much memory.
+func (j *compactJob) wide(key pgtype.UUID) bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.isWide[key]
+}
+
+func (j *compactJob) setWide(key pgtype.UUID) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.isWide[key] = true
 }
 
 // comesBack reports whether the threads that were left are to be tried now, which happens once.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
@@ -44,6 +45,8 @@ func noteFailure(
 	var server *pgconn.PgError
 	if errors.As(cause, &server) {
 		failure.Code, failure.Error = &server.Code, server.Message
+	} else if errors.Is(cause, compaction.ErrLimit) {
+		failure.Code = new("UI023") // as the reducer in SQL has it
 	}
 	return queries.NoteFailure(ctx, failure)
 }

@@ -45,7 +45,7 @@ func (p inputPlaces) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRo
 		p.apply(fold, batch, seq, event)
 		seq++
 	}
-	return nil
+	return fold.Err()
 }
 
 // apply folds one event of a batch.

@@ -44,7 +44,8 @@ const (
 // goes on with the context that it returns, and calls ended in the end. Statements are seen by a tracer of the pool's connections.
 type Observer func(ctx context.Context, job string) (jobContext context.Context, ended func(Report, error))
 
-// Run does the job, unless another session is at it or the server is a standby; then the report says so. While the job is done, a
+// Run does the job, unless another session is at it or the server is a standby; then the report says so. It is an error if the lock of
+// the job is held by a role that may do no job, or for a day: then it would be held the next time, too. While the job is done, a
 // connection of its own holds the job's lock in an idle transaction, which no vacuum waits for; should it be lost, the job is ended.
 //
 // observe may be nil.
@@ -99,6 +100,13 @@ func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(
 	case lock.IsStandby:
 		return SkippedStandby, nil
 	case !lock.IsTaken:
+		problem, err := queries.JobLockProblem(ctx, job)
+		switch {
+		case err != nil:
+			return "", err
+		case problem != "":
+			return "", fmt.Errorf("job %s cannot work: %s: end that session with pg_terminate_backend", job, problem)
+		}
 		return SkippedBusy, nil
 	}
 	if err := queries.AllowIdleTransaction(ctx); err != nil {

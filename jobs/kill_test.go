@@ -56,7 +56,7 @@ func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
 							(select count(*) from agui.run where thread_key = agui.thread_key('', $1))
 							+ (select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1))
 							+ (select count(*) from agui.message where thread_key = agui.thread_key('', $1))
-							+ (select count(*) from agui.erasure where thread_key = agui.thread_key('', $1)) * 100`, thread)
+							+ (select count(*) from agui.erasure where erased_key = agui_internal.erasure_key(agui.thread_key('', $1))) * 100`, thread)
 						if left != 100 {
 							t.Errorf("thread %s is gone, but not all of it, or it was not noted: %d", thread, left)
 						}

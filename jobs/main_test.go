@@ -29,6 +29,14 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{})
 		return err
 	},
+	"compact-with-four": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 4})
+		return err
+	},
+	"verify-with-four": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		_, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{Workers: 4})
+		return err
+	},
 	"repack": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
 		_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration), Progress: func(jobs.Repacked) { progress() }})
 		return err
@@ -52,6 +60,7 @@ func TestMain(m *testing.M) {
 	pool, err := pgxpool.New(context.Background(), os.Getenv(jobDatabase))
 	if err == nil {
 		err = job(context.Background(), pool, func() { fmt.Println("done") })
+		fmt.Println("peak", testdb.PeakMemory(os.Getpid()))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -113,6 +113,52 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 	}
 }
 
+// A run whose fold goes beyond a limit holds up no other; once the limit is raised, it is compacted.
+func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
+	t.Parallel()
+	for how, compact := range compactions {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			appendInBatches(t, store, "large", "r1", "", 2, message("m", 3)...)
+			appendInBatches(t, store, "large", "r2", "r1", 2, append(message("n", 3), message("o", 3)...)...)
+			appendInBatches(t, store, "large", "child", "r2", 2, message("p", 3)...)
+			appendInBatches(t, store, "other", "r1", "", 2, message("m", 3)...)
+			execute(t, pool, `select agui.set_setting('fold_messages', '2')`)
+			if err := compact(pool); err == nil || !strings.Contains(err.Error(), "the limit fold_messages") {
+				t.Errorf("error %v, want one that names the limit", err)
+			}
+			if waiting := waitingRuns(t, pool); waiting != 2 {
+				t.Errorf("%d runs wait, want the one that is too large and its child", waiting)
+			}
+			if n := count(t, pool, `select count(*) from agui.quarantine where thread_id = 'large' and run_id = 'r2' and code = 'UI023'`); n != 1 {
+				t.Errorf("the run is in quarantine %d times", n)
+			}
+			restored(t, store, "large", "r1")
+			_, err := store.Restore(t.Context(), "large", pgagui.At{RunID: "r2"})
+			var refused *pgagui.Error
+			if !errors.Is(err, pgagui.ErrFoldLimit) || !errors.As(err, &refused) || !strings.Contains(refused.Detail, "fold_messages is 2, and it takes 3 at seq ") ||
+				!strings.Contains(refused.Message, `"r2"`) || !strings.Contains(refused.Hint, "agui.retry") {
+				t.Errorf("restore: error %v, %+v", err, refused)
+			}
+			if n := count(t, pool, `select count(*) from agui.events('large')`); n == 0 {
+				t.Error("the raw log cannot be read")
+			}
+			for _, inSQL := range []bool{false, true} {
+				if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{InSQL: inSQL}); err != nil || found.Problems != 0 {
+					t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)
+				}
+			}
+			execute(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
+			if err := compact(pool); err != nil {
+				t.Error(err)
+			}
+			restored(t, store, "large", "child")
+		})
+	}
+}
+
 // A run that cannot be repacked, or given a snapshot while it is in progress, does not hold up the others.
 func TestRepackGoesOnAfterADamagedRun(t *testing.T) {
 	t.Parallel()

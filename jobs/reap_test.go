@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +20,23 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// reapers are the two ways to close the runs that are stale; they must come to the same.
-var reapers = map[string]func(t *testing.T, pool *pgxpool.Pool){
-	"Go":  func(t *testing.T, pool *pgxpool.Pool) { mustReap(t, pool, jobs.ReapOptions{}) },
-	"SQL": func(t *testing.T, pool *pgxpool.Pool) { execute(t, pool, `call agui.reap()`) },
+// reapings are the two ways to close the runs that are stale; each returns its error.
+var reapings = map[string]func(*pgxpool.Pool) error{
+	"Go": func(pool *pgxpool.Pool) error {
+		_, err := jobs.Reap(context.Background(), pool, jobs.ReapOptions{})
+		return err
+	},
+	"SQL": func(pool *pgxpool.Pool) error {
+		_, err := pool.Exec(context.Background(), `call agui.reap()`)
+		return err
+	},
+}
+
+func mustEndWell(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func mustReap(t *testing.T, pool *pgxpool.Pool, options jobs.ReapOptions) jobs.Reaped {
@@ -57,7 +72,7 @@ func inProgress(t *testing.T, pool *pgxpool.Pool) int64 {
 // A run whose writer is gone ends in the log, in whichever scope; one that shows that it is alive goes on.
 func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 	t.Parallel()
-	for name, reap := range reapers {
+	for name, reap := range reapings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
@@ -74,7 +89,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			appendRun(t, store, "ended", "r", "", message("m", 3)...)
 			makeOlder(t, pool, "", "ended", time.Hour)
 
-			reap(t, pool)
+			mustEndWell(t, reap(pool))
 			for _, store := range []*pgagui.Store{store, other} {
 				var closing []string
 				for event, err := range store.Events(ctx, "silent", pgagui.EventsOptions{AfterSeq: 6}) {
@@ -116,7 +131,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			checkSnapshots(t, pool, other)
 
 			before := eventLog(t, pool, "silent")
-			reap(t, pool)
+			mustEndWell(t, reap(pool))
 			if eventLog(t, pool, "silent") != before || inProgress(t, pool) != 2 {
 				t.Error("a second time there was something to close")
 			}
@@ -128,7 +143,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 // The lock of a thread is its writer's: whoever has it may be about to show a sign of life.
 func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 	t.Parallel()
-	for name, reap := range reapers {
+	for name, reap := range reapings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
@@ -143,14 +158,14 @@ func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 			if _, err := pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), "t1", "r", []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}); err != nil {
 				t.Fatal(err)
 			}
-			reap(t, pool)
+			mustEndWell(t, reap(pool))
 			if left := inProgress(t, pool); left != 1 {
 				t.Errorf("%d runs are left, want the one that is being written to", left)
 			}
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			reap(t, pool)
+			mustEndWell(t, reap(pool))
 			if left := inProgress(t, pool); left != 0 {
 				t.Errorf("%d runs are left once its writer has given up", left)
 			}
@@ -237,18 +252,10 @@ func TestReapIsDoneByOneAtATime(t *testing.T) {
 	}
 }
 
+// A run that cannot be closed goes into quarantine, and holds up no other.
 func TestADamagedRunDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
-	for name, reap := range map[string]func(pool *pgxpool.Pool) error{
-		"Go": func(pool *pgxpool.Pool) error {
-			_, err := jobs.Reap(t.Context(), pool, jobs.ReapOptions{})
-			return err
-		},
-		"SQL": func(pool *pgxpool.Pool) error {
-			_, err := pool.Exec(t.Context(), `call agui.reap()`)
-			return err
-		},
-	} {
+	for name, reap := range reapings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
@@ -256,15 +263,146 @@ func TestADamagedRunDoesNotHoldUpTheOthers(t *testing.T) {
 				appendSilent(t, pool, "", fmt.Sprint("t", n))
 			}
 			// The first in the order of the keys. Closing a run reads the batches in which something begins or ends.
-			execute(t, pool, `alter table agui.batch disable trigger user`)
-			execute(t, pool, `update agui.batch set events = '{"at": "_END"}' where thread_key = (select min(thread_key::text)::uuid from agui.run)`)
-			err := reap(pool)
-			if err == nil || !strings.Contains(err.Error(), "json_to_recordset") {
+			damage(t, pool, `update agui.batch set events = '{"at": "_END"}' where thread_key = (select min(thread_key::text)::uuid from agui.run)`)
+			var left *jobs.RunsLeftError
+			if err := reap(pool); err == nil || !strings.Contains(err.Error(), "json_to_recordset") || name == "Go" && !errors.As(err, &left) {
 				t.Errorf("error %v, want one that says what is wrong", err)
 			}
 			if left := inProgress(t, pool); left != 1 {
 				t.Errorf("%d runs are left, want the damaged one", left)
 			}
+			if err := reap(pool); err != nil {
+				t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
+			}
+			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'reap' and run_id = 'r' and attempts = 1 and error like '%json_to_recordset%'`); n != 1 {
+				t.Errorf("the run is in quarantine %d times", n)
+			}
+			if stats, err := jobs.ReadStats(t.Context(), pool); err != nil || stats.QuarantinedRuns != 1 || stats.StaleRuns != 1 {
+				t.Errorf("stats: %+v, error %v", stats, err)
+			}
+			if done := mustReap(t, pool, jobs.ReapOptions{}); done.Quarantined != 1 || done.Runs != 0 {
+				t.Errorf("done: %+v", done)
+			}
+			if n := count(t, pool, `select agui.retry('reap')`); n != 1 {
+				t.Errorf("agui.retry took %d runs out of quarantine", n)
+			}
+			if err := reap(pool); err == nil {
+				t.Error("after agui.retry the run was not tried")
+			}
+			if _, err := jobs.Reap(t.Context(), pool, jobs.ReapOptions{Retry: true}); err == nil {
+				t.Error("with Retry the run was not tried")
+			}
+			// Its writer is back, and ends it.
+			execute(t, pool, `select agui.append(thread_id, 'r', '[{"type":"RUN_FINISHED"}]') from agui.thread
+				where thread_key = (select min(thread_key::text)::uuid from agui.run)`)
+			if err := reap(pool); err != nil {
+				t.Error(err)
+			}
+			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
+				t.Errorf("%d notes are left of a run that has ended", n)
+			}
 		})
 	}
+}
+
+// poisonStale makes every attempt to close the first of twenty-one stale runs take for ever.
+func poisonStale(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for n := range 21 {
+		appendSilent(t, pool, "", fmt.Sprint("t", n))
+	}
+	execute(t, pool, `create table poison as select min(thread_key::text)::uuid as thread_key from agui.run`)
+	execute(t, pool, `
+		create function hang() returns trigger language plpgsql as 'begin
+			if new.thread_key = (select thread_key from public.poison) then perform pg_sleep(600); end if;
+			return new;
+		end';
+		grant select on poison to public;
+		create trigger hang before insert on agui.batch for each row execute function hang()`)
+}
+
+// A run at which the reaper dies is in the way of the others once: it leaves its note, and the next one takes that run last.
+func TestAReaperThatDiesLeavesItsRunForLast(t *testing.T) {
+	t.Parallel()
+	for name, die := range map[string]func(t *testing.T, url string, pool *pgxpool.Pool){
+		"SQL, time limit": func(t *testing.T, url string, pool *pgxpool.Pool) {
+			connection, err := pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Release()
+			defer connection.Conn().Close(t.Context())
+			if _, err = connection.Exec(t.Context(), `set statement_timeout = '3s'`); err == nil {
+				_, err = connection.Exec(t.Context(), `call agui.reap()`)
+			}
+			if err == nil {
+				t.Error("the call did not run out of time")
+			}
+		},
+		"SQL, killed": func(t *testing.T, url string, pool *pgxpool.Pool) {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := pool.Exec(context.Background(), `call agui.reap()`)
+				ended <- err
+			}()
+			killHanging(t, pool)
+			if err := <-ended; err == nil {
+				t.Error("the call ended well")
+			}
+		},
+		"Go, killed": func(t *testing.T, url string, pool *pgxpool.Pool) {
+			process := exec.Command(os.Args[0])
+			process.Env = append(os.Environ(), jobToDo+"=reap", jobDatabase+"="+url)
+			process.Stderr = os.Stderr
+			if err := process.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitForHanging(t, pool)
+			if err := process.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			process.Wait()
+			killHanging(t, pool)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.New(t)
+			pool := testdb.Connect(t, url)
+			poisonStale(t, pool)
+			for range 2 {
+				die(t, url, pool)
+			}
+			if left := inProgress(t, pool); left != 1 {
+				t.Errorf("%d runs are left after two calls, want the one that hangs", left)
+			}
+			// Two attempts: now it waits for its time.
+			for name, reap := range reapings {
+				if err := reap(pool); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'reap' and attempts = 2`); n != 1 {
+				t.Errorf("the run is in quarantine %d times", n)
+			}
+			execute(t, pool, `drop function hang() cascade`)
+			if done := mustReap(t, pool, jobs.ReapOptions{Retry: true}); done.Runs != 1 || done.Quarantined != 0 {
+				t.Errorf("done: %+v", done)
+			}
+		})
+	}
+}
+
+func waitForHanging(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	waitFor(t, "a session that hangs", func() bool {
+		return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
+	})
+}
+
+// killHanging ends the session that hangs.
+func killHanging(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	waitForHanging(t, pool)
+	execute(t, pool, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
 }

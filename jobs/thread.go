@@ -30,6 +30,7 @@ type threadCompaction struct {
 	key        pgtype.UUID
 	dueBy      *time.Time // runs that ended later are left alone; nil: none is
 	foldLimits compaction.Limits
+	meter      meter
 
 	inputs     inputPlaces        // of the runs to compact
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
@@ -52,7 +53,6 @@ type runFold struct {
 }
 
 const (
-	batchesPerPage = 250
 	// What rows take beside the documents in them, as agui_internal.snapshot_bytes has it.
 	snapshotRowBytes = 100
 	messageRowBytes  = 60
@@ -64,6 +64,7 @@ func (t *threadCompaction) compact(ctx context.Context, runNo, maxRuns int32) (C
 	if err != nil || len(pending) == 0 {
 		return Compacted{}, err
 	}
+	t.meter.isAlone = t.meter.room.isAll && len(pending) == 1
 	if t.tip, err = t.queries.Tip(ctx, t.key); err != nil {
 		return Compacted{}, err
 	}
@@ -162,8 +163,14 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		}
 		fromSeq := max(run.FirstSeq, throughSeq+1)
 		err = t.eachBatch(ctx, fromSeq, run.LastSeq, []int32{run.RunNo}, inputs, func(batch db.BatchesBetweenRow) error {
-			return inputs.applyBatch(loaded.fold, batch)
+			if err := inputs.applyBatch(loaded.fold, batch); err != nil {
+				return err
+			}
+			return t.took(len(batch.Events)+len(batch.Input), loaded.fold)
 		})
+		if err == nil {
+			err = loaded.fold.EndRun()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,18 +179,27 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 }
 
 func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold *compaction.Fold, throughSeq int64, err error) {
-	stored, err := t.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: t.key, RunNo: runNo})
+	most := t.meter.room.mostBytes()
+	stored, err := t.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: t.key, RunNo: runNo, MostBytes: most})
 	if err != nil {
 		return nil, 0, err
 	}
-	messages, err := t.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: t.key, RunNo: runNo})
+	messages, err := t.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: t.key, RunNo: runNo, MostBytes: most})
 	if err != nil {
 		return nil, 0, err
+	}
+	if stored.State == nil {
+		return nil, 0, errTooLarge
 	}
 	snapshot := compaction.Snapshot{
 		State: json.RawMessage(stored.State), Interrupts: json.RawMessage(stored.Interrupts), Lanes: json.RawMessage(stored.Lanes),
 	}
+	size := len(stored.State) + len(stored.Interrupts) + len(stored.Lanes)
 	for _, message := range messages {
+		if message.Body == nil {
+			return nil, 0, errTooLarge
+		}
+		size += len(message.Body)
 		snapshot.Messages = append(snapshot.Messages, compaction.StoredMessage{Version: message.MessageNo, Body: json.RawMessage(message.Body)})
 	}
 	fold, err = compaction.Resume(snapshot)
@@ -191,7 +207,19 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 		return nil, 0, fmt.Errorf("snapshot of run number %d: %w", runNo, err)
 	}
 	fold.SetLimits(t.foldLimits)
-	return fold, stored.ThroughSeq, nil
+	return fold, stored.ThroughSeq, t.took(size, fold)
+}
+
+// took notes what the folds took in; others are those that are not a run's yet.
+func (t *threadCompaction) took(bytes int, others ...*compaction.Fold) error {
+	return t.meter.took(bytes, func() []*compaction.Fold {
+		for _, run := range t.folds {
+			if run.fold != nil {
+				others = append(others, run.fold)
+			}
+		}
+		return others
+	})
 }
 
 func (t *threadCompaction) inputPlaces(ctx context.Context, runNumbers []int32, throughSeqs []int64) (inputPlaces, error) {
@@ -229,9 +257,12 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		current.logBytes += batch.StoredBytes
 		current.events += int64(batch.N)
 		if batch.FirstSeq+int64(batch.N) > run.LastSeq {
+			if err := current.fold.EndRun(); err != nil {
+				return err
+			}
 			t.finish(run, current)
 		}
-		return nil
+		return t.took(len(batch.Events) + len(batch.Input))
 	})
 }
 
@@ -297,8 +328,9 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 	state, isPrinted := fold.StoredState()
 	snapshot := db.AddSnapshotParams{
 		ThreadKey: t.key, RunNo: run.RunNo, ThroughSeq: run.LastSeq,
-		State: string(state), PrintState: !isPrinted, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
+		State: rawjson.String(state), PrintState: !isPrinted, Interrupts: rawjson.Text(fold.Interrupts()), Lanes: rawjson.Text(fold.Lanes()),
 	}
+	t.meter.unwritten += int64(len(state))
 	for _, message := range fold.Messages() {
 		if message.Version == 0 {
 			t.lastNumber++
@@ -307,8 +339,9 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 			t.messages.MessageIds = append(t.messages.MessageIds, plainText(message.ID()))
 			t.messages.Roles = append(t.messages.Roles, plainText(message.Role()))
 			body, isPrinted := message.StoredBody()
-			t.messages.Bodies = append(t.messages.Bodies, string(body))
+			t.messages.Bodies = append(t.messages.Bodies, rawjson.String(body))
 			t.messages.Print = append(t.messages.Print, !isPrinted)
+			t.meter.unwritten += int64(len(body))
 		}
 		// The list is kept as ranges: a message whose version follows that of the one before it lengthens the last range.
 		if last := len(snapshot.Highs) - 1; last >= 0 && snapshot.Highs[last] == message.Version {
@@ -347,6 +380,7 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 // logPage is what fetch reads.
 type logPage struct {
 	batches []db.BatchesBetweenRow
+	written int64 // bytes
 	err     error
 }
 
@@ -359,13 +393,23 @@ func (t *threadCompaction) eachBatch(
 	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers, inputSeqs)
 	for next != nil {
 		page := <-next
+		t.meter.unwritten -= page.written
 		if page.err != nil {
 			return page.err
 		}
 		next = nil
-		if len(page.batches) == batchesPerPage {
-			last := page.batches[batchesPerPage-1]
-			next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers, inputSeqs)
+		if len(page.batches) == 0 {
+			break
+		}
+		last := page.batches[len(page.batches)-1]
+		if last.PageBytes > t.meter.room.mostBytes() {
+			return errTooLarge
+		}
+		fetchNext := func() { next = t.fetch(ctx, last.FirstSeq+int64(last.N), throughSeq, runNumbers, inputSeqs) }
+		// A batch that is larger than a page is alone in memory.
+		isLarge := last.PageBytes > t.meter.room.pageBytes()
+		if last.HasMore && !isLarge {
+			fetchNext()
 		}
 		for _, batch := range page.batches {
 			if err := guarded(func() error { return use(batch) }); err != nil {
@@ -375,23 +419,32 @@ func (t *threadCompaction) eachBatch(
 				return err
 			}
 		}
+		if last.HasMore && isLarge {
+			page.batches, last.Events, last.Input = nil, nil, nil
+			fetchNext()
+		}
 	}
 	var statements pgx.Batch
 	if t.queueWrites(&statements) == 0 {
 		return nil
 	}
-	return t.tx.SendBatch(ctx, &statements).Close()
+	err := t.tx.SendBatch(ctx, &statements).Close()
+	t.meter.unwritten = 0
+	return err
 }
 
 // fetch writes what was collected so far and reads a page, beside its caller.
 func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputSeqs []int64) <-chan logPage {
 	var statements pgx.Batch
 	writes := t.queueWrites(&statements)
-	statements.Queue(db.BatchesBetween, inputSeqs, t.key, fromSeq, throughSeq, runNumbers, batchesPerPage)
+	statements.Queue(db.BatchesBetween,
+		t.meter.room.mostBytes(), inputSeqs, t.key, fromSeq, runNumbers, throughSeq, mostPageBatches, t.meter.room.pageBytes())
+	unwritten := t.meter.unwritten
 	fetched := make(chan logPage, 1)
 	go func() {
 		results := t.tx.SendBatch(ctx, &statements)
 		page := readPage(results, writes)
+		page.written = unwritten
 		page.err = errors.Join(page.err, results.Close())
 		fetched <- page
 	}()

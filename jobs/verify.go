@@ -103,11 +103,11 @@ type ThreadProblem struct {
 // pgagui.ErrUnknownThread for one of Threads.
 func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
 	begin := time.Now()
-	foldLimits, err := readLimits(ctx, db.New(pool))
+	foldLimits, err := pgagui.New(pool, nil).FoldLimits(ctx)
 	if err != nil {
 		return Verified{}, err
 	}
-	job := verifyJob{pool: pool, options: options, foldLimits: foldLimits}
+	job := verifyJob{pool: pool, options: options, foldLimits: foldLimits, memory: newMemory(max(1, options.Workers))}
 	threads := make(chan db.ThreadsToVerifyRow)
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -133,6 +133,7 @@ type verifyJob struct {
 	pool       *pgxpool.Pool
 	options    VerifyOptions
 	foldLimits compaction.Limits
+	memory     *memory
 
 	mutex    sync.Mutex
 	done     Verified
@@ -310,10 +311,12 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		if j.options.InSQL {
 			wrong, err = asProblems(queries.VerifySnapshots(ctx, thread.ThreadKey))
 		} else {
-			check := snapshotCheck{queries: queries, key: thread.ThreadKey, foldLimits: j.foldLimits}
-			err = guarded(func() error {
-				wrong, err = check.run(ctx)
-				return err
+			err = j.memory.do(ctx, func(room room) error {
+				check := snapshotCheck{queries: queries, key: thread.ThreadKey, foldLimits: j.foldLimits, meter: meter{room: room}}
+				return guarded(func() error {
+					wrong, err = check.run(ctx)
+					return err
+				})
 			})
 		}
 		inSnapshots = append(inSnapshots, wrong...)

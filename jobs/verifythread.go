@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -20,6 +21,7 @@ type snapshotCheck struct {
 	queries    *db.Queries
 	key        pgtype.UUID
 	foldLimits compaction.Limits
+	meter      meter
 
 	runs     map[int32]*runCheck
 	inputs   inputPlaces
@@ -43,21 +45,41 @@ type runCheck struct {
 	failure    error // of the fold or an ancestor's
 }
 
-// run returns the problems in the order of the runs.
-func (c *snapshotCheck) run(ctx context.Context) ([]pgagui.Problem, error) {
+// run returns the problems in the order of the runs. Where the folds of all lineages together take too much memory, it compares some snapshots after the
+// others, and reads the log anew for each part.
+func (c *snapshotCheck) run(ctx context.Context) (problems []pgagui.Problem, err error) {
 	rows, err := c.queries.RunsToVerify(ctx, c.key)
 	if err != nil {
 		return nil, err
 	}
-	c.runs, c.problems = make(map[int32]*runCheck, len(rows)), map[int32]string{}
-	for _, row := range rows {
-		c.add(row)
+	room := c.meter.room
+	part := len(rows)
+	for from := 0; from < len(rows); {
+		c.meter = meter{room: room, isAlone: room.isAll && part == 1}
+		found, err := c.runPart(ctx, rows, from, min(from+part, len(rows)))
+		if room.isAll && errors.Is(err, errTooLarge) {
+			part = max(1, part/8)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+		from += part
+	}
+	return problems, nil
+}
+
+// runPart compares the snapshots of the rows between two places.
+func (c *snapshotCheck) runPart(ctx context.Context, rows []db.RunsToVerifyRow, from, to int) (problems []pgagui.Problem, err error) {
+	c.runs, c.problems, c.numbers = make(map[int32]*runCheck, len(rows)), map[int32]string{}, nil
+	for i, row := range rows[:to] {
+		c.add(row, i >= from)
 	}
 	if err := c.foldLog(ctx); err != nil {
 		return nil, err
 	}
-	var problems []pgagui.Problem
-	for _, number := range c.numbers {
+	for _, number := range c.numbers[from:] {
 		// Where the log lacks what the snapshot should be compared after, that has not been done yet.
 		if err := c.compare(ctx, c.runs[number]); err != nil {
 			return nil, err
@@ -69,9 +91,9 @@ func (c *snapshotCheck) run(ctx context.Context) ([]pgagui.Problem, error) {
 	return problems, nil
 }
 
-// add takes in a run; those with smaller numbers are known.
-func (c *snapshotCheck) add(row db.RunsToVerifyRow) {
-	run := &runCheck{RunsToVerifyRow: row, isChecked: row.ThroughSeq == nil}
+// add takes in a run, and its snapshot where that is asked for; those with smaller numbers are known.
+func (c *snapshotCheck) add(row db.RunsToVerifyRow, isAsked bool) {
+	run := &runCheck{RunsToVerifyRow: row, isChecked: row.ThroughSeq == nil || !isAsked}
 	if row.ParentNo != nil {
 		run.parent = c.runs[*row.ParentNo]
 	}
@@ -116,9 +138,6 @@ func (r *runCheck) untilSeq() int64 {
 	return r.lastSeq()
 }
 
-// batchesToVerify are read at a time. They are all in memory, for the connection is needed while they are folded.
-const batchesToVerify = 200
-
 // foldLog reads the log and compares each snapshot when the fold comes to it.
 func (c *snapshotCheck) foldLog(ctx context.Context) error {
 	var numbers []int32
@@ -139,24 +158,42 @@ func (c *snapshotCheck) foldLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fromSeq := c.runs[numbers[0]].FirstSeq // a root, which is older than its descendants
-	for {
-		page, err := c.queries.BatchesBetween(ctx, db.BatchesBetweenParams{
-			ThreadKey: c.key, FromSeq: fromSeq, ThroughSeq: throughSeq, RunNos: numbers, InputSeqs: c.inputs.seqs(), Page: batchesToVerify,
-		})
+	next := db.BatchesBetweenParams{
+		ThreadKey: c.key, ThroughSeq: throughSeq, RunNos: numbers, InputSeqs: c.inputs.seqs(),
+		FromSeq: c.runs[numbers[0]].FirstSeq, // a root, which is older than its descendants
+		Page:    mostPageBatches, PageBytes: c.meter.room.pageBytes(), MostBytes: c.meter.room.mostBytes(),
+	}
+	for hasMore := true; hasMore; {
+		// A page is in memory as a whole, for the connection is needed while it is folded.
+		page, err := c.queries.BatchesBetween(ctx, next)
 		if err != nil {
 			return err
 		}
+		hasMore = false
 		for _, batch := range page {
+			if batch.PageBytes > next.MostBytes {
+				return errTooLarge
+			}
 			if err := c.apply(ctx, c.runs[batch.RunNo], batch); err != nil {
 				return err
 			}
-			fromSeq = batch.FirstSeq + 1 // n may be wrong
-		}
-		if len(page) < batchesToVerify {
-			return nil
+			if err := c.meter.took(len(batch.Events)+len(batch.Input), c.folds); err != nil {
+				return err
+			}
+			hasMore, next.FromSeq = batch.HasMore, batch.FirstSeq+1 // n may be wrong
 		}
 	}
+	return nil
+}
+
+// folds are those of the runs that are in memory.
+func (c *snapshotCheck) folds() (folds []*compaction.Fold) {
+	for _, run := range c.runs {
+		if run.fold != nil {
+			folds = append(folds, run.fold)
+		}
+	}
+	return folds
 }
 
 func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
@@ -171,8 +208,11 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || batch.Input != nil || !run.isChecked && cutsBatch(*run.ThroughSeq) {
 		return c.applyEvents(ctx, run, batch)
 	}
-	if run.fold.ApplyBatch(batch.Events) != nil {
-		run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+	if err := run.fold.ApplyBatch(batch.Events); err != nil {
+		run.failure = err
+		if run.fold.Err() == nil {
+			run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)
+		}
 		return nil
 	}
 	if !run.isChecked && *run.ThroughSeq == lastSeq {
@@ -219,6 +259,9 @@ func (c *snapshotCheck) begin(ctx context.Context, run *runCheck) error {
 	if err := c.begin(ctx, run.parent); err != nil {
 		return err
 	}
+	if err := run.parent.fold.EndRun(); err != nil && run.parent.failure == nil {
+		run.parent.failure = err
+	}
 	run.failure = run.parent.failure
 	run.parent.children--
 	if run.parent.children > 0 {
@@ -238,6 +281,9 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 	if err := c.begin(ctx, run); err != nil {
 		return err
 	}
+	if run.failure == nil {
+		run.failure = run.fold.Err()
+	}
 	if run.failure != nil {
 		c.set(run, "the snapshot cannot be compared with the log: "+run.failure.Error())
 		return nil
@@ -251,9 +297,14 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 
 // difference is the first thing that the snapshot of a run does not have in common with its fold, as agui_internal.fold_difference says it.
 func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, error) {
-	snapshot, err := c.queries.SnapshotToVerify(ctx, db.SnapshotToVerifyParams{ThreadKey: c.key, RunNo: run.RunNo})
+	snapshot, err := c.queries.SnapshotToVerify(ctx, db.SnapshotToVerifyParams{
+		ThreadKey: c.key, RunNo: run.RunNo, MostBytes: c.meter.room.mostBytes(),
+	})
 	if err != nil {
 		return "", err
+	}
+	if snapshot.State == nil {
+		return "", errTooLarge
 	}
 	versions, err := c.versions(ctx, run, snapshot)
 	if err != nil {
@@ -282,7 +333,7 @@ func (c *snapshotCheck) versions(ctx context.Context, run *runCheck, snapshot db
 	}
 	var versions []int32
 	if length != int64(len(run.fold.Messages())) {
-		stored, err := c.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: c.key, RunNo: run.RunNo})
+		stored, err := c.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: c.key, RunNo: run.RunNo}) // without bodies
 		for _, message := range stored {
 			versions = append(versions, message.MessageNo)
 		}
@@ -308,11 +359,14 @@ func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32,
 	}
 	bodies := make(map[int32]rawjson.Text, len(unread))
 	if len(unread) > 0 {
-		rows, err := c.queries.MessageBodies(ctx, db.MessageBodiesParams{ThreadKey: c.key, MessageNos: unread})
+		rows, err := c.queries.MessageBodies(ctx, db.MessageBodiesParams{ThreadKey: c.key, MessageNos: unread, MostBytes: c.meter.room.mostBytes()})
 		if err != nil {
 			return "", err
 		}
 		for _, row := range rows {
+			if row.Body == nil {
+				return "", errTooLarge
+			}
 			bodies[row.MessageNo] = row.Body
 		}
 	}

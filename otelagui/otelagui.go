@@ -58,6 +58,7 @@ type Options struct {
 //	pgagui.repack.runs                  counter, {run}: runs whose batches were joined where there was anything to join
 //	pgagui.repack.joined                counter, {batch}: batches that are part of a larger one now
 //	pgagui.reap.runs                    counter, {run}: stale runs that were closed
+//	pgagui.reap.quarantined             gauge, {run}: runs that reaping failed at and tries later
 //	pgagui.erase.threads                counter, {thread}: threads that were removed
 //	pgagui.erase.events                 counter, {event}: their events
 func Observer(options Options) (jobs.Observer, error) {
@@ -177,7 +178,7 @@ type instruments struct {
 	duration metric.Float64Histogram
 
 	compactedRuns, compactedEvents, compactedLog, snapshots, droppedSnapshots metric.Int64Counter
-	left, compactQuarantined, repackQuarantined                               metric.Int64Gauge
+	left, compactQuarantined, repackQuarantined, reapQuarantined              metric.Int64Gauge
 	repackedRuns, joinedBatches                                               metric.Int64Counter
 	reapedRuns                                                                metric.Int64Counter
 	erasedThreads, erasedEvents                                               metric.Int64Counter
@@ -212,6 +213,9 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	made.repackQuarantined, err = meter.Int64Gauge("pgagui.repack.quarantined", metric.WithUnit("{run}"),
 		metric.WithDescription("Runs that repacking failed at and tries later."))
 	failures = append(failures, err)
+	made.reapQuarantined, err = meter.Int64Gauge("pgagui.reap.quarantined", metric.WithUnit("{run}"),
+		metric.WithDescription("Runs that reaping failed at and tries later."))
+	failures = append(failures, err)
 	made.duration, err = meter.Float64Histogram("pgagui.job.duration", metric.WithUnit("s"), metric.WithDescription("How long jobs took."),
 		metric.WithExplicitBucketBoundaries(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600))
 	failures = append(failures, err)
@@ -242,6 +246,7 @@ func (i *instruments) record(ctx context.Context, span trace.Span, result any) {
 		i.repackQuarantined.Record(ctx, done.Quarantined)
 	case jobs.Reaped:
 		count(i.reapedRuns, "pgagui.reap.runs", int64(done.Runs))
+		i.reapQuarantined.Record(ctx, done.Quarantined)
 	case jobs.Erased:
 		if !done.DryRun {
 			count(i.erasedThreads, "pgagui.erase.threads", int64(done.Threads))

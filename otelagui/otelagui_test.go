@@ -106,7 +106,7 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"pgagui.compact.runs": "1{run}", "pgagui.compact.events": "2{event}", "pgagui.compact.left": "1{run}",
-		"pgagui.compact.quarantined": "0{run}", "pgagui.repack.quarantined": "0{run}",
+		"pgagui.compact.quarantined": "0{run}", "pgagui.repack.quarantined": "0{run}", "pgagui.reap.quarantined": "0{run}",
 		"pgagui.repack.joined":                "3{batch}",
 		"pgagui.reap.runs":                    "2{run}",
 		"pgagui.job.duration compact done":    "2s",

@@ -34,7 +34,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				client = startOracle(t, "--verify")
 			}
 			verified := 0
-			for n := range 15 {
+			for n := range max(15, *streamCount/len(kindsOfStreams)/50) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				var stream []json.RawMessage
@@ -169,6 +169,87 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 				t.Error("the client's verifier accepted no stream")
 			}
 		})
+	}
+}
+
+// Whose a message or call is counts within a run: what a list of messages says of earlier runs does not keep others from its ids, and what the run
+// in progress has said counts behind the attachment too.
+func TestAttachedWhereIDsAreTakenUp(t *testing.T) {
+	t.Parallel()
+	client := startOracle(t, "--verify")
+	store := pgagui.New(testdb.Pool(t), nil)
+	part := func(eventType, more string) string { return fmt.Sprintf(`{"type":%q,%s}`, eventType, more) }
+	for name, events := range map[string]struct{ past, before, behind []string }{
+		"text": {
+			past:   []string{part("TEXT_MESSAGE_START", `"messageId":"m"`), part("TEXT_MESSAGE_END", `"messageId":"m"`)},
+			behind: []string{part("TEXT_MESSAGE_START", `"messageId":"m","subagentRunId":"s"`), part("TEXT_MESSAGE_END", `"messageId":"m","subagentRunId":"s"`)},
+		},
+		"reasoning": {
+			past:   []string{part("REASONING_MESSAGE_START", `"messageId":"m","role":"reasoning","subagentRunId":"s1"`), part("REASONING_MESSAGE_END", `"messageId":"m"`)},
+			behind: []string{part("REASONING_MESSAGE_CHUNK", `"messageId":"m","delta":"x","subagentRunId":"s2"`)},
+		},
+		"call": {
+			past:   []string{part("TOOL_CALL_START", `"toolCallId":"c","toolCallName":"n"`), part("TOOL_CALL_END", `"toolCallId":"c"`)},
+			before: []string{part("TEXT_MESSAGE_START", `"messageId":"m"`)},
+			behind: []string{
+				part("TOOL_CALL_START", `"toolCallId":"c","toolCallName":"n","subagentRunId":"s"`), part("TOOL_CALL_END", `"toolCallId":"c","subagentRunId":"s"`),
+				part("TEXT_MESSAGE_END", `"messageId":"m"`),
+			},
+		},
+		"call with the id of a message": {
+			past: []string{part("TEXT_MESSAGE_START", `"messageId":"c"`), part("TEXT_MESSAGE_END", `"messageId":"c"`)},
+			before: []string{
+				part("TOOL_CALL_START", `"toolCallId":"c","toolCallName":"n","subagentRunId":"s"`), part("TOOL_CALL_END", `"toolCallId":"c"`),
+			},
+			behind: []string{part("TOOL_CALL_START", `"toolCallId":"c","toolCallName":"n","subagentRunId":"s"`), part("TOOL_CALL_END", `"toolCallId":"c"`)},
+		},
+		"activity of the run in progress": {
+			before: []string{part("ACTIVITY_SNAPSHOT", `"messageId":"a","activityType":"PLAN","content":{},"subagentRunId":"s1"`)},
+			behind: []string{
+				part("ACTIVITY_SNAPSHOT", `"messageId":"a","activityType":"PLAN","content":{},"replace":false,"subagentRunId":"s2"`),
+				part("ACTIVITY_DELTA", `"messageId":"a","activityType":"PLAN","patch":[],"subagentRunId":"s1"`),
+			},
+		},
+		"message of the run in progress": {
+			before: []string{part("TEXT_MESSAGE_START", `"messageId":"m","subagentRunId":"s"`), part("TEXT_MESSAGE_END", `"messageId":"m"`)},
+			behind: []string{
+				part("TEXT_MESSAGE_START", `"messageId":"m"`), part("TEXT_MESSAGE_CONTENT", `"messageId":"m","delta":"x","subagentRunId":"s"`),
+				part("TEXT_MESSAGE_END", `"messageId":"m"`),
+			},
+		},
+		"open call that is gone": {
+			before: []string{
+				part("TOOL_CALL_START", `"toolCallId":"c","toolCallName":"n"`), part("MESSAGES_SNAPSHOT", `"messages":[{"role":"user","content":"no id"}]`),
+			},
+			behind: []string{part("TOOL_CALL_ARGS", `"toolCallId":"c","delta":"x"`), part("TOOL_CALL_END", `"toolCallId":"c"`)},
+		},
+		"open chunks of a call that is gone": {
+			before: []string{
+				part("TOOL_CALL_CHUNK", `"toolCallId":"c","toolCallName":"n"`), part("ACTIVITY_SNAPSHOT", `"messageId":"c","activityType":"PLAN","content":{}`),
+			},
+			behind: []string{part("TOOL_CALL_CHUNK", `"delta":"x"`), part("TOOL_CALL_CHUNK", `"toolCallId":"c","toolCallName":"n","delta":"y"`)},
+		},
+	} {
+		past, live := run("past", rawEvents(events.past...)), run("live", rawEvents(slices.Concat(events.before, events.behind)...))
+		mustAppend(t, store, name, "past", past)
+		cut := 1 + len(events.before)
+		mustAppend(t, store, name, "live", live[:cut])
+		answer, err := store.Attach(t.Context(), name, pgagui.AttachOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, attached := append(past, live...), append(answer.Events, live[cut:]...)
+		answers := client.fold(t, log, attached)
+		switch want, got := answers[0], answers[1]; {
+		case !want.Verified:
+			t.Errorf("%s: the verifier refuses the log: %s", name, want.VerifyError)
+		case !got.Verified:
+			t.Errorf("%s: the verifier refuses\n%s\n%s", name, lines(attached), got.VerifyError)
+		case differences(got, want) != "":
+			t.Errorf("%s: %s\n%s", name, differences(got, want), lines(attached))
+		case differences(foldInGo(t, attached), foldInGo(t, log)) != "":
+			t.Errorf("%s: %s\n%s", name, differences(foldInGo(t, attached), foldInGo(t, log)), lines(attached))
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,30 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 		"recordings": func(t *testing.T, pool *pgxpool.Pool) {
 			for _, file := range recordings(t) {
 				appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), readRecording(t, file))
+			}
+		},
+		// A list takes a message for its own version of it, however close the other one was.
+		"spellings": func(t *testing.T, pool *pgxpool.Pool) {
+			store := pgagui.New(pool, nil)
+			spellings := []string{"100", "1e2", "100.0", "1.0E+2", "-0", "0", `{"a":1,"b":[100]}`, `{"b": [100], "a": 1}`, `"a"`, `"\u0061"`}
+			for i, patched := range spellings {
+				for j, listed := range spellings {
+					mustAppend(t, store, fmt.Sprint(i, " and ", j), "r", rawEvents(
+						`{"type":"RUN_STARTED"}`,
+						`{"type":"ACTIVITY_SNAPSHOT","messageId":"patched","activityType":"PLAN","content":{}}`,
+						`{"type":"ACTIVITY_DELTA","messageId":"patched","activityType":"PLAN","patch":[{"op":"add","path":"/n","value":`+patched+`}]}`,
+						`{"type":"ACTIVITY_SNAPSHOT","messageId":"given","activityType":"PLAN","content":{"n":`+patched+`}}`,
+						`{"type":"MESSAGES_SNAPSHOT","messages":[`+
+							`{"id":"patched","role":"activity","activityType":"PLAN","content":{"n":`+listed+`}},`+
+							`{"id":"given","role":"activity","activityType":"PLAN","content":{"n": `+listed+`}}]}`,
+						`{"type":"RUN_FINISHED"}`,
+					))
+					for _, message := range list(t, pool, `select message.message::text from agui.messages($1) as message`, fmt.Sprint(i, " and ", j)) {
+						if !strings.Contains(message, listed) {
+							t.Errorf("%s, listed as %s, is %s", patched, listed, message)
+						}
+					}
+				}
 			}
 		},
 	}
@@ -137,4 +162,35 @@ func readers(t *testing.T, pool *pgxpool.Pool) map[string]string {
 		t.Fatal(err)
 	}
 	return read
+}
+
+// Values in odd spellings come out in the same one, whichever reducer folded them.
+func TestBothReducersSpellAlike(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for i, value := range []string{
+		`{"a":"\u005c\u0041\/x\u005C"}`, `{ "a" : "\uD83D" , "b":"\\" }`, `"\u005c"`, `"\u0041"`, `{"a":"\ud83d\uDE00\u0000\uDE00"}`, `["\uD83Dx\\u005c"]`,
+	} {
+		thread := fmt.Sprint("t", i)
+		events := fmt.Sprintf(`[{"type":"RUN_STARTED","input":{"state":%[1]s}},{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m\u005c","role":"user","x":%[1]s}]},
+			{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s}},{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s,"l":%[1]s}},
+			{"type":"TEXT_MESSAGE_CONTENT","messageId":"m\\","delta":"\u005c\ud83d"},
+			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%[1]s,{"x":%[1]s}]}}]`, value)
+		if _, err := pool.Exec(t.Context(), `select agui.append($1, 'r', $2)`, thread, events); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Restore(t.Context(), thread, pgagui.At{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inSQL := readers(t, pool)
+	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for reader, inGo := range readers(t, pool) {
+		if inGo != inSQL[reader] {
+			t.Errorf("%s: in Go\n%s\nin SQL\n%s", reader, inGo, inSQL[reader])
+		}
+	}
 }

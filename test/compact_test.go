@@ -34,7 +34,10 @@ func compactors(pool *pgxpool.Pool) []compactor {
 			compactor{fmt.Sprintf("in Go, shape %s", shape), shape, func(t *testing.T, streams [][]json.RawMessage) [][]json.RawMessage {
 				compacted := make([][]json.RawMessage, len(streams))
 				for i, stream := range streams {
-					compacted[i] = compaction.CompactEvents(stream, shape, nil)
+					var err error
+					if compacted[i], err = compaction.CompactEvents(stream, shape, nil); err != nil {
+						t.Fatal(err)
+					}
 				}
 				return compacted
 			}})

@@ -99,7 +99,7 @@ func disorderlyRuns(random *rand.Rand, stream []json.RawMessage) (runs []*disord
 }
 
 // normalized are the events of the run as the protocol would have them, as far as their meaning goes: with the input in RUN_STARTED. The
-// input of a run that has none comes first.
+// input of a run that has none comes first, in a RUN_STARTED of its own.
 func (r *disorderlyRun) normalized(n int) []json.RawMessage {
 	events := slices.Clone(r.events[:n])
 	if r.input == nil || n == 0 {
@@ -114,7 +114,7 @@ func (r *disorderlyRun) normalized(n int) []json.RawMessage {
 		}
 		return events
 	}
-	return slices.Insert(events, 0, r.input)
+	return slices.Insert(events, 0, json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","input":%s}`, r.input)))
 }
 
 // write sends the next events of the run, in a call of any size that begins anywhere in what its writer knows to be stored, and may lose the answer.
@@ -171,11 +171,7 @@ func meaningAt(t *testing.T, runs map[string]*disorderlyRun, id string, seq int6
 			n++
 		}
 		for _, event := range run.normalized(n) {
-			if compaction.EventType(event) == "" {
-				fold.ApplyInput(event)
-			} else {
-				fold.Apply(event)
-			}
+			fold.Apply(event)
 		}
 	}
 	return meaningOf(t, fold)
@@ -198,6 +194,42 @@ func TestAgentsThatBreakTheProtocol(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An input that comes without RUN_STARTED ends the parent's streams of chunks, as RUN_STARTED would: replays and compacted exports have no other
+// event that could carry it.
+func TestAnInputEndsTheChunksOfTheParent(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	var runs []*disorderlyRun
+	for n, events := range [][]string{
+		{
+			`{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`,
+			`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"the parent's"}`,
+			`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"gone","subagentRunId":"s","delta":"{"}`,
+			`{"type":"ACTIVITY_SNAPSHOT","messageId":"c","activityType":"PLAN","content":{}}`,
+		},
+		{
+			`{"type":"TEXT_MESSAGE_CHUNK","delta":" and more"}`,
+			`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"gone","subagentRunId":"s","delta":"}"}`,
+			`{"type":"TEXT_MESSAGE_CHUNK","messageId":"n","delta":"the child's"}`,
+			`{"type":"TEXT_MESSAGE_CHUNK","delta":" and more"}`,
+			`{"type":"RUN_FINISHED"}`,
+		},
+	} {
+		run := &disorderlyRun{id: fmt.Sprint("run ", n+1), events: rawEvents(events...)}
+		if n > 0 {
+			run.parent = runs[n-1].id
+			run.input = json.RawMessage(`{"messages":[{"id":"u","role":"user","content":"from beside"}],"state":{"a":1}}`)
+		}
+		runs = append(runs, run)
+	}
+	for seed := range uint64(10) {
+		for _, run := range runs {
+			run.sent, run.seq, run.stored, run.seqs = 0, 0, 0, nil
+		}
+		checkDisorderlyThread(t, rand.New(rand.NewPCG(seed, 0)), pool, fmt.Sprint("thread ", seed), runs)
 	}
 }
 

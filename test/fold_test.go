@@ -128,6 +128,9 @@ func foldWithin(t *testing.T, stream []json.RawMessage, limits *compaction.Limit
 	for _, event := range stream {
 		fold.Apply(event)
 	}
+	if err := fold.EndRun(); err != nil {
+		return meaning{Error: err.Error()}
+	}
 	return meaningOf(t, fold)
 }
 

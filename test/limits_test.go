@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -29,6 +30,10 @@ func setLimits(t *testing.T, pool *pgxpool.Pool, limits compaction.Limits) {
 		"patch_operations":    int64(limits.PatchOperations),
 		"patch_copied_bytes":  limits.PatchCopiedBytes,
 		"patch_shifted_items": limits.PatchShiftedItems,
+		"fold_bytes":          limits.FoldBytes,
+		"fold_messages":       int64(limits.FoldMessages),
+		"fold_lanes":          int64(limits.FoldLanes),
+		"fold_fuel":           limits.FoldFuel,
 	} {
 		if _, err := pool.Exec(context.Background(), `select agui.set_setting($1, $2)`, name, fmt.Sprint(value)); err != nil {
 			t.Fatal(err)
@@ -46,6 +51,10 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 		"patch_operations":    int64(defaults.PatchOperations),
 		"patch_copied_bytes":  defaults.PatchCopiedBytes,
 		"patch_shifted_items": defaults.PatchShiftedItems,
+		"fold_bytes":          defaults.FoldBytes,
+		"fold_messages":       int64(defaults.FoldMessages),
+		"fold_lanes":          int64(defaults.FoldLanes),
+		"fold_fuel":           defaults.FoldFuel,
 	} {
 		var got int64
 		if err := pool.QueryRow(context.Background(), `select value::bigint from agui.setting where name = $1`, name).Scan(&got); err != nil || got != want {
@@ -207,6 +216,89 @@ func TestLowLimitsAgree(t *testing.T) {
 				})
 				t.Fatalf("stream %d: %s\nshrunk to %d events:\n%s", i,
 					judges.differences(t, [][]json.RawMessage{shrunk})[0], len(shrunk), bytes.Join(rawBytes(shrunk), []byte("\n")))
+			}
+		})
+	}
+}
+
+// Folds end at the same events in SQL and in Go where limits are so low that they are reached.
+func TestFoldsEndAtTheSameEvents(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, kind := range []struct {
+		name   string
+		change func(*compaction.Limits)
+	}{
+		{"fold_bytes", func(l *compaction.Limits) { l.FoldBytes, l.DocumentBytes = 4000, 300 }},
+		{"fold_bytes, often looked at", func(l *compaction.Limits) { l.FoldBytes, l.DocumentBytes = 1200, 40 }},
+		{"fold_messages", func(l *compaction.Limits) { l.FoldMessages = 5 }},
+		{"fold_lanes", func(l *compaction.Limits) { l.FoldLanes = 1 }},
+		{"fold_fuel", func(l *compaction.Limits) { l.FoldFuel = 8000 }},
+		{"fold_fuel with looks", func(l *compaction.Limits) { l.FoldFuel, l.FoldBytes, l.DocumentBytes = 30_000, 5000, 500 }},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			limits := compaction.DefaultLimits()
+			kind.change(&limits)
+			judges := reducers{pool: testdb.Pool(t), limits: &limits}
+			if _, err := judges.pool.Exec(ctx, `
+				create function limit_of(thread text, n int) returns text language plpgsql as $$
+				begin
+					perform agui.restore(thread, at_seq => n);
+					return '';
+				exception when sqlstate 'UI023' then
+					return substring(sqlerrm from 'fold_[a-z]*');
+				end $$`); err != nil {
+				t.Fatal(err)
+			}
+			var streams [][]json.RawMessage
+			for seed := range uint64(10) {
+				odd := seed%2 == 0
+				streams = append(streams,
+					compactiontest.PatchStream(*firstSeed+seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
+					compactiontest.Stream(*firstSeed+seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}))
+			}
+			judges.foldInSQL(t, streams)
+			setLimits(t, judges.pool, limits)
+
+			inGo := func(stream []json.RawMessage) string {
+				fold := compaction.New()
+				fold.SetLimits(limits)
+				for _, event := range stream {
+					fold.Apply(event)
+				}
+				var limit *compaction.LimitError
+				if errors.As(fold.EndRun(), &limit) {
+					return limit.Setting
+				}
+				return ""
+			}
+			hits, within := 0, 0
+			for i, stream := range streams {
+				before := ""
+				for n := 1; n <= len(stream); n++ {
+					want := inGo(stream[:n])
+					if want == before && n < len(stream) && n%29 != 0 {
+						continue
+					}
+					for near := max(1, n-1); near <= min(len(stream), n+1); near++ {
+						want, got := inGo(stream[:near]), ""
+						if err := judges.pool.QueryRow(ctx, `select limit_of($1, $2)`, fmt.Sprint("stream-", i+1), near).Scan(&got); err != nil {
+							t.Fatal(err)
+						}
+						if got != want {
+							t.Fatalf("stream %d through event %d ends at the limit %q in SQL, %q in Go: %s", i, near, got, want, stream[near-1])
+						}
+					}
+					if before = want; want != "" {
+						hits++
+					} else {
+						within++
+					}
+				}
+			}
+			if hits < 10 || within < 10 {
+				t.Errorf("%d stretches are over the limit, %d are not", hits, within)
 			}
 		})
 	}

@@ -15,8 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -363,6 +365,40 @@ func TestSettings(t *testing.T) {
 	mustRun(t, pool, `call agui.grant_access()`)
 	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
 		t.Errorf("after a repair: %s", got)
+	}
+}
+
+// A restore of the schema alone has no rows of settings: the defaults hold.
+func TestSettingsWithoutTheirRows(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds())`
+	want := answerOf[string](t, pool, held)
+	mustRun(t, pool, `delete from agui_internal.setting`)
+	if got := answerOf[string](t, pool, held); got != want {
+		t.Errorf("without rows %s, with them %s", got, want)
+	}
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_SNAPSHOT","snapshot":{}}`,
+		`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, `{"type":"RUN_FINISHED"}`))
+	mustAppend(t, store, "t", "s", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/b","value":2}]}`))
+	mustRun(t, pool, `select agui.keep_alive('{t}', '{s}')`)
+	compacted, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{RunningEvery: 1})
+	if err != nil || compacted.Runs != 1 {
+		t.Errorf("compacted %+v, error %v", compacted, err)
+	}
+	if _, err := jobs.Reap(t.Context(), pool, jobs.ReapOptions{}); err != nil {
+		t.Error(err)
+	}
+	if restored, err := store.Restore(t.Context(), "t", pgagui.At{}); err != nil || canonical(restored.State) != `{"a":"1","b":"2"}` {
+		t.Errorf("restored %s, error %v", restored.State, err)
+	}
+	if problems := described(verifyThreads(t, pool, jobs.VerifyOptions{})[keyOf(t, pool, "t")].Problems); len(problems) > 0 {
+		t.Error(problems)
+	}
+	var refused *pgconn.PgError
+	if _, err := pool.Exec(t.Context(), `select agui.set_setting('lease', '1 hour')`); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "pgagui migrate up") {
+		t.Errorf("set_setting: %v, want advice", err)
 	}
 }
 

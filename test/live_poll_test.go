@@ -53,7 +53,7 @@ func poll(t *testing.T, pool *pgxpool.Pool, followers []follower, maxBatches int
 		select
 			thread_no, coalesce(run_id, ''), coalesce(first_seq, 0), coalesce(n, 0), recorded_at, earlier_us,
 			array(select value::text from json_array_elements(events)), coalesce(problem, '')
-		from agui.poll($1, $2, $3, $5, $4)`, threads, after, times, scopes, maxBatches)
+		from agui.poll($1, $2, $3, $5, scopes => $4)`, threads, after, times, scopes, maxBatches)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,5 +361,76 @@ func TestAPollOfQuietThreadsIsCheap(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// An answer is bounded in bytes: large batches come one by one, and no thread has to wait until its neighbours have nothing more.
+func TestPollAnswersAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	for _, thread := range []string{"a", "b", "c"} {
+		for n := range 6 {
+			length := 1 << 20
+			if thread == "c" {
+				length = 10
+			}
+			events := fmt.Sprintf(`[{"type":"RAW","event":"%s"}]`, strings.Repeat(fmt.Sprint(n), length))
+			if _, err := pool.Exec(ctx, `select agui.append($1, 'r', $2, $3)`, thread, events, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	threads, after := []string{"a", "b", "c"}, []int64{0, 0, 0}
+	got := make([]int, len(threads))
+	for calls := 1; got[0]+got[1]+got[2] < 18; calls++ {
+		rows, err := pool.Query(ctx, `
+			select thread_no, coalesce(first_seq, 0), coalesce(n, 0), coalesce(octet_length(events::text), 0), problem is not null
+			from agui.poll($1, $2, page_bytes => 2500000)`, threads, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes, batches := 0, 0
+		isCut := map[int]bool{}
+		var threadNo, n, length int
+		var firstSeq int64
+		var hasProblem bool
+		if _, err := pgx.ForEachRow(rows, []any{&threadNo, &firstSeq, &n, &length, &hasProblem}, func() error {
+			switch {
+			case hasProblem || isCut[threadNo]:
+				t.Errorf("call %d: thread %d has a problem, or a row behind the one that says that there is more", calls, threadNo)
+			case n == 0:
+				isCut[threadNo] = true
+			case firstSeq != after[threadNo-1]+1:
+				t.Errorf("call %d: thread %d goes on at seq %d behind %d", calls, threadNo, firstSeq, after[threadNo-1])
+			default:
+				after[threadNo-1] += int64(n)
+				got[threadNo-1] += n
+				bytes += length
+				batches++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if bytes > 2500000 || batches == 0 {
+			t.Fatalf("call %d: %d bytes in %d batches", calls, bytes, batches)
+		}
+		for i := range threads {
+			if isCut[i+1] != (got[i] < 6) {
+				t.Errorf("call %d: thread %d has %d of 6 batches, and the answer says %v that there is more", calls, i+1, got[i], isCut[i+1])
+			}
+		}
+		if calls == 1 && (got[0] != 1 || got[1] != 1 || got[2] != 6) {
+			t.Errorf("the first answer has %v batches, want one of each large thread and the small ones", got)
+		}
+	}
+	// One that is larger than an answer may be comes alone.
+	var batches, all int
+	if err := pool.QueryRow(ctx, `select count(events), count(*) from agui.poll('{a,b}', '{0,0}', page_bytes => 1000)`).Scan(&batches, &all); err != nil {
+		t.Fatal(err)
+	}
+	if batches != 1 || all != 3 {
+		t.Errorf("%d batches in %d rows, want one and what says that both threads have more", batches, all)
 	}
 }

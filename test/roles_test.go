@@ -217,6 +217,7 @@ func TestFunctionsThatTouchThreadsAreDefiners(t *testing.T) {
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 			and proc.prokind = 'f'
 			and case
+				when proc.prorettype = 'trigger'::regtype then false
 				when proc.proname = 'begin_step' then proc.prosecdef -- settings of the transaction, and no table
 				when proc.provolatile = 'v' then proc.prosecdef <> access.is_granted
 				when proc.pronamespace = 'agui'::regnamespace then not proc.prosecdef and proc.provolatile = 's' and proc.proname <> 'compact_events'

@@ -203,7 +203,7 @@ var cannotHappen = map[string][]string{
 	"agui.head":              {"UI002"},
 	"agui.runs":              {"UI002"},
 	"agui.rebuild_snapshots": {"UI002"},
-	"agui.verify":            {"UI002"},
+	"agui.verify":            {"UI002", "UI023"}, // a fold that ends is a problem that it names
 	// It returns them, for each thread.
 	"agui.poll": {"UI012", "UI014", "UI017"},
 }

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -44,6 +45,11 @@ func pagesOfOne(t *testing.T, pool *pgxpool.Pool, statement string) int64 {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
+	return pagesIn(t, tx, statement)
+}
+
+func pagesIn(t *testing.T, tx pgx.Tx, statement string) int64 {
+	t.Helper()
 	var plan []struct {
 		Plan struct {
 			Hit  int64 `json:"Shared Hit Blocks"`
@@ -54,6 +60,99 @@ func pagesOfOne(t *testing.T, pool *pgxpool.Pool, statement string) int64 {
 		t.Fatal(err)
 	}
 	return plan[0].Plan.Hit + plan[0].Plan.Read
+}
+
+// What a call costs does not depend on how many runs its transaction has begun and ended before: the versions of rows that they left
+// behind cannot be pruned until it commits.
+func TestManyRunsInOneTransaction(t *testing.T) {
+	t.Parallel()
+	const runs = 500
+	both := `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`
+	begin, speak, end := `[{"type":"RUN_STARTED"}]`, `[{"type":"CUSTOM"}]`, `[{"type":"RUN_FINISHED"}]`
+	call := func(thread, run, events, more string) string {
+		return fmt.Sprintf(`select agui.append('%s', '%s', '%s'%s)`, thread, run, events, more)
+	}
+	for name, calls := range map[string]func(i int) []string{ // of each run
+		"in one call": func(i int) []string { return []string{call("t", fmt.Sprint("r", i), both, "")} },
+		"in three calls": func(i int) []string {
+			run := fmt.Sprint("r", i)
+			return []string{call("t", run, begin, ""), call("t", run, speak, ""), call("t", run, end, "")}
+		},
+		"in turns": func(i int) []string {
+			return []string{call("t", fmt.Sprint("r", i), both, ""), call("u", fmt.Sprint("r", i), begin, ""), call("u", fmt.Sprint("r", i), end, "")}
+		},
+		"beside one in progress": func(i int) []string {
+			first := []string{}
+			if i == 1 {
+				first = append(first, call("t", "long", begin, ""))
+			}
+			run := fmt.Sprint("r", i)
+			return append(first, call("t", run, begin, ", parallel => true, parent_run_id => ''"), call("t", "long", speak, ""), call("t", run, end, ""))
+		},
+		"side by side": func(i int) []string {
+			if i <= runs/2 {
+				return []string{call("t", fmt.Sprint("r", i), begin, ", parallel => true, parent_run_id => ''")}
+			}
+			return []string{call("t", fmt.Sprint("r", runs-i+1), end, "")}
+		},
+		"in savepoints": func(i int) []string {
+			return []string{"savepoint a", call("t", fmt.Sprint("r", i), begin, ""), "release a", call("t", fmt.Sprint("r", i), end, "")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			pool := testdb.Pool(t)
+			tx, err := pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(ctx)
+			costs := make([][]int64, runs+1)
+			for i := 1; i <= runs; i++ {
+				for _, statement := range calls(i) {
+					if statement[0] == 's' && strings.HasPrefix(statement, "select") {
+						costs[i] = append(costs[i], pagesIn(t, tx, statement))
+					} else if _, err := tx.Exec(ctx, statement); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for place := range costs[runs] {
+				sum := func(from int) (pages int64) {
+					for i := from; i < from+10; i++ {
+						pages += costs[i][place]
+					}
+					return pages / 10
+				}
+				early, late := sum(runs/2-11), sum(runs-10)
+				if name == "side by side" {
+					early = sum(runs/2 + 11)
+				}
+				if late > early+6 {
+					t.Errorf("call %d of a run touches %d pages for run %d, %d for run %d", place+1, early, runs/2, late, runs)
+				}
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for id, thread := range verifyThreads(t, pool, jobs.VerifyOptions{}) {
+				if problems := described(thread.Problems); len(problems) > 0 {
+					t.Errorf("%v: %v", id, problems)
+				}
+			}
+			const late = `select count(*)::int from agui.thread join agui.thread_activity using (thread_key)
+				where active_at not between agui_internal.active_at(thread) and agui_internal.active_at(thread) + interval '1 second'`
+			if n := answerOf[int](t, pool, late); n != 0 {
+				t.Errorf("%d threads are in another place in lists than where they belong", n)
+			}
+			// The next transaction moves the thread as any other.
+			mustExec(t, pool, `select agui.append('t', 'last', '`+both+`', parallel => true)`)
+			if n := answerOf[int](t, pool, late+` and thread_id = 't'`); n != 0 {
+				t.Error("the next run did not move the thread in lists")
+			}
+		})
+	}
 }
 
 // isLinear counts the pages that a statement touches for a thread of some size, then for one of twice that.

@@ -60,7 +60,7 @@ var faults = []struct {
 	},
 	{
 		name:  "thread erased",
-		plant: `insert into agui.erasure (thread_key, erased_at, runs, events) values (KEY, '2026-01-02 03:04:05+00', 4, 36)`,
+		plant: `insert into agui.erasure (erased_key, erased_at, runs, events) values (agui_internal.erasure_key(KEY), '2026-01-02 03:04:05+00', 4, 36)`,
 		want: []string{
 			`the thread was erased at 2026-01-02 03:04:05+00, yet there are rows of it`,
 		},

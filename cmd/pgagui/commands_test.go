@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -581,5 +583,49 @@ func TestStatsShowsWhatWaits(t *testing.T) {
 	}
 	if text := commands.must("stats"); !strings.Contains(text, "4: 3 finished, 1 failed, 0 in progress") {
 		t.Errorf("stats:\n%s", text)
+	}
+}
+
+func TestDatabaseURLFile(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := writeFile(t, "address", commands.databaseURL)
+	command := func(arguments ...string) (int, string) {
+		var out, messages bytes.Buffer
+		code := run(t.Context(), arguments, strings.NewReader(""), &out, &messages)
+		return code, out.String() + messages.String()
+	}
+	if code, text := command("stats", "--database-url-file", file); code != exitOK {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	for name, test := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"no file":         {[]string{"stats", "--database-url-file", file + "x"}, "no such file"},
+		"an empty one":    {[]string{"stats", "--database-url-file", os.DevNull}, "only line"},
+		"two lines":       {[]string{"stats", "--database-url-file", writeFile(t, "two", "postgres://u:s3cret@h", "x")}, "only line"},
+		"two addresses":   {[]string{"stats", "--database-url-file", file, "--database-url", "x"}, "none of the others can be"},
+		"no address":      {[]string{"stats", "--database-url-file", writeFile(t, "bad", "postgres://u:s3cret@h:port/db")}, "cannot be read: invalid port"},
+		"what is no flag": {[]string{"stats", "--database-url-file"}, "flag needs an argument"},
+	} {
+		if code, text := command(test.arguments...); code == exitOK || !strings.Contains(text, test.want) || strings.Contains(text, "s3cret") {
+			t.Errorf("%s: exit code %d: %s", name, code, text)
+		}
+	}
+}
+
+// What cannot be read of an address may be a password.
+func TestMessagesHoldNoPassword(t *testing.T) {
+	for _, address := range []string{
+		"host=127.0.0.1 port=1 password = s3cret bogus", "postgres://u:s3cret%zz@h/db", "postgres://u:33/s3cret@h/db", "postgres://u:s3cret@127.0.0.1:1/db", "user=u password='s3cret",
+	} {
+		for _, line := range []string{"stats", "migrate up", "migrate status", "migrate down --yes", "doctor", "bench --quick", "demo", "__complete show t", "worker --compact @hourly", "stats --help"} {
+			var out, messages bytes.Buffer
+			t.Setenv("DATABASE_URL", address)
+			if run(t.Context(), strings.Fields(line), strings.NewReader(""), &out, &messages); strings.Contains(out.String()+messages.String(), "s3cret") {
+				t.Errorf("pgagui %s, %s: %s%s", line, address, &out, &messages)
+			}
+		}
 	}
 }

@@ -175,7 +175,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 		return err
 	}
 	for line := range strings.Lines(picture.String()) {
-		fmt.Fprint(d.p.out, "  ", line)
+		fmt.Fprint(d.p.styled(), "  ", line)
 	}
 	return nil
 }
@@ -347,12 +347,12 @@ func (d *demonstration) sizes(ctx context.Context) error {
 func (d *demonstration) next(keep bool) {
 	d.title("Try next")
 	if keep {
-		scope := ""
+		address, scope := "export DATABASE_URL='"+d.p.databaseURL+"'", "" // of the private server, whose password nobody else can use
 		if d.p.scope != "" {
-			scope = " --scope " + d.p.scope
+			address, scope = "export DATABASE_URL=…", " --scope "+d.p.scope
 		}
 		d.table(
-			"export DATABASE_URL='"+d.p.databaseURL+"'",
+			address,
 			"pgagui log "+demoThread+" --graph"+scope,
 			"pgagui show "+demoThread+" --run run-4"+scope,
 			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,

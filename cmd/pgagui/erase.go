@@ -22,11 +22,11 @@ func (p *program) eraseCommand() *cobra.Command {
 		Short: "Remove threads for good",
 		Long: `Removes threads entirely: their events, runs, snapshots, session state and checkpoints, each thread in a transaction of its own. With
 --older-than those of the scope, or of all scopes, to which nothing was appended, and in which nothing was saved, for so long. What stays
-of a thread is a row in the table agui.erasure: which thread, when, by whom and why, never what was in it. Appends to an erased thread
+of a thread is a row in the table agui.erasure: when, by whom and why, without its name. Appends to an erased thread
 are refused until "pgagui allow" lets it begin anew.
 
-It asks first; where there is no terminal to ask on, it needs --yes. It takes the rights of the role agui_maintainer. Backups and archived
-WAL hold a thread until they expire.`,
+It asks first; where there is no terminal to ask on, it needs --yes. It takes the rights of the role agui_maintainer. Backups, archived
+WAL and logs hold parts of a thread for a while (docs/erasure.md).`,
 		RunE: func(command *cobra.Command, threads []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
 			switch {

@@ -253,13 +253,29 @@ func (p *program) exportCompacted(
 		return err
 	}
 	out := newEventWriter(p.out, options.null, "pgagui export")
-	lineages := map[string]*compaction.Fold{} // what each run's lineage means
+	children := map[string]int{} // that are still to come
+	for _, run := range runs {
+		children[run.Parent]++
+	}
+	lineages := map[string]*compaction.Fold{} // what the lineage means of each run that has such children
+	limits, err := store.FoldLimits(ctx)
+	if err != nil {
+		return err
+	}
 	for i, run := range runs {
 		lineage := compaction.New()
+		lineage.SetLimits(limits)
 		if run.Parent != "" {
-			lineage = lineages[run.Parent].Clone()
+			lineage = lineages[run.Parent]
+			if children[run.Parent]--; children[run.Parent] > 0 {
+				lineage = lineage.Clone()
+			} else {
+				delete(lineages, run.Parent)
+			}
 		}
-		lineages[run.ID] = lineage
+		if children[run.ID] > 0 {
+			lineages[run.ID] = lineage
+		}
 		var events []json.RawMessage
 		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
 			if err != nil {
@@ -273,7 +289,11 @@ func (p *program) exportCompacted(
 		}
 		events = withBeginning(events, input, runName{threadID, run.ID}, lineage.Lanes() != nil)
 		if options.lineage || i == len(runs)-1 {
-			for _, event := range compaction.CompactEvents(events, shape, lineage) {
+			compacted, err := compaction.CompactEvents(events, shape, lineage)
+			if err != nil {
+				return fmt.Errorf("thread %q, run %q: %w", threadID, run.ID, err)
+			}
+			for _, event := range compacted {
 				if err := out.write(event, "an event of thread %q (run %q)", threadID, run.ID); err != nil {
 					return err
 				}
@@ -281,6 +301,9 @@ func (p *program) exportCompacted(
 		}
 		for _, event := range events {
 			lineage.Apply(event)
+		}
+		if err := lineage.EndRun(); err != nil {
+			return fmt.Errorf("thread %q, run %q: %w", threadID, run.ID, err)
 		}
 	}
 	return out.Flush()

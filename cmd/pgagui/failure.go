@@ -42,7 +42,8 @@ const exitCodesText = `pgagui ends with one of these codes:
         runs that are now in quarantine (select * from agui.quarantine), where they are tried less and less often
   130   interrupted (Ctrl-C, SIGTERM); a worker that is told to stop so ends with 0
 
-A job that does nothing because another is at work, or because the server is a standby, ends with 0.
+A job that does nothing because another is at work, or because the server is a standby, ends with 0. It ends with 4 if the lock of the job is held by a
+role that may do no job, or for a day.
 
 An error is one line on stderr. What was stored before it stays.`
 

@@ -63,6 +63,7 @@ message of the user; all of them are stored or none.`,
 				if options.requests, err = readRequests(name, content); err != nil {
 					return err
 				}
+				defer options.requests.close()
 			}
 			return p.importFiles(command.Context(), files, options)
 		},
@@ -77,6 +78,9 @@ message of the user; all of them are stored or none.`,
 	return command
 }
 
+// maxSessionBytes is how large an old session may be: as large as one append.
+const maxSessionBytes = 64 << 20
+
 // importSessionMessages appends an old session to a thread.
 func (p *program) importSessionMessages(ctx context.Context, threadID, name string, now bool) error {
 	content, name, err := p.open(name)
@@ -85,9 +89,14 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	}
 	defer content.Close()
 	var messages []json.RawMessage
+	bytes := 0
 	for message, err := range eventfile.Read(name, content) {
 		if err != nil {
 			return err
+		}
+		if bytes += len(message.Raw); bytes > maxSessionBytes {
+			return &eventfile.Error{File: name, Line: message.Line, Err: fmt.Errorf(
+				"a session may have %d MB, for all of it is stored or nothing, and this one has more", maxSessionBytes>>20)}
 		}
 		messages = append(messages, message.Raw)
 	}

@@ -251,7 +251,9 @@ func (i *importer) beginRun(ctx context.Context, first runEvent) error {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	run.request = i.options.requests.take(run.name)
+	if run.request, err = i.options.requests.take(run.name); err != nil {
+		return err
+	}
 	i.run = run
 	return nil
 }
@@ -312,6 +314,7 @@ func (i *importer) send(ctx context.Context) error {
 	run.uncommitted.events += int64(len(events))
 	run.uncommitted.new += max(0, run.sent-max(before, run.stored))
 	run.uncommitted.bytes += int64(run.pendingBytes)
+	clear(run.pending) // they may be large
 	run.pending, run.pendingBytes = run.pending[:0], 0
 	if i.options.leaveOpen {
 		i.count(run)

@@ -53,7 +53,7 @@ func (p *program) log(ctx context.Context, pool *pgxpool.Pool, threadID string, 
 	case p.json:
 		return p.printJSON(runs)
 	case drawGraph:
-		return writeGraph(p.out, runs, p.colored())
+		return writeGraph(p.styled(), runs, p.colored())
 	default:
 		return p.printTable(logTable(runs))
 	}

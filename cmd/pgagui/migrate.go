@@ -202,7 +202,7 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 
 // confirm asks on the terminal.
 func (p *program) confirm(command *cobra.Command) error {
-	if !isTerminal(p.in) {
+	if terminalOf(p.in) == nil {
 		return &usageError{problem: "nothing was deleted: give --yes to say that you mean it", command: command.CommandPath()}
 	}
 	fmt.Fprint(p.messages, "Type yes to go on: ")

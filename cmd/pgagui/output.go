@@ -35,15 +35,25 @@ func (p *program) printTable(rows [][]string) error {
 	return table.Flush()
 }
 
-// isTerminal reports whether a person is on the other side of a reader or writer.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+// terminalOf is the terminal that a reader or writer is; nil: there is nobody on the other side.
+func terminalOf(stream any) *os.File {
+	if file, ok := stream.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return file
+	}
+	return nil
+}
+
+// styled is where what colors by itself writes results, and sees to it that nothing else acts on the terminal.
+func (p *program) styled() io.Writer {
+	if p.terminal != nil {
+		return p.terminal
+	}
+	return p.out
 }
 
 // colored reports whether results are colored: on a terminal, unless its user wants none (https://no-color.org).
 func (p *program) colored() bool {
-	return isTerminal(p.out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return p.terminal != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // progress is a line on the terminal that says how far a long command is. Without a terminal it shows nothing.
@@ -54,10 +64,10 @@ type progress struct {
 }
 
 func (p *program) newProgress() *progress {
-	if !isTerminal(p.messages) {
+	if p.messageTerminal == nil {
 		return &progress{}
 	}
-	return &progress{terminal: p.messages, shownAt: time.Now()}
+	return &progress{terminal: p.messageTerminal, shownAt: time.Now()}
 }
 
 const (
@@ -71,7 +81,7 @@ func (l *progress) show(line func() string) {
 		return
 	}
 	l.shownAt, l.shown = time.Now(), true
-	fmt.Fprint(l.terminal, eraseLine, line())
+	fmt.Fprint(l.terminal, eraseLine, printable.Line(line()))
 }
 
 // clear removes the line, so that something else can be written in its place.

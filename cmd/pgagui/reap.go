@@ -20,8 +20,9 @@ heartbeat_lease, see the view agui.setting): what they left open is ended in the
 it, until the next run of its thread begins. A writer that comes back late is refused. "pgagui status THREAD" says when a run last gave a
 sign of life, "pgagui stats" how many are stale.
 
-It can be stopped at any time. Like compact it does nothing while another is at work or on a standby, and ends with exit code 6 when it
-stopped at --limit or --max-time with work left. It takes the rights of the role agui_worker.`,
+It can be stopped at any time. Like compact it does nothing while another is at work or on a standby. The exit code is 6 when it stopped at
+--limit or --max-time with work left, or has left runs in quarantine because it failed at them (--retry tries them at once). It takes the
+rights of the role agui_worker.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
@@ -32,6 +33,7 @@ stopped at --limit or --max-time with work left. It takes the rights of the role
 	}
 	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
 	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long; 0: when all are done")
+	command.Flags().BoolVar(&options.Retry, "retry", false, "try the runs in quarantine at once")
 	return command
 }
 
@@ -61,8 +63,9 @@ func (p *program) reap(ctx context.Context, options jobs.ReapOptions) error {
 	done, _ := report.Result.(jobs.Reaped) // none when it was skipped
 	return p.finishJob(jobEnd{
 		report: report, failure: failure, result: reapResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
+		left: done.Quarantined > 0,
 		print: func() error {
-			_, err := fmt.Fprintf(p.out, "%s closed, in %s\n", countText(done.Runs, "run"), durationText(done.Duration))
+			_, err := fmt.Fprintf(p.out, "%s closed, in %s%s\n", countText(done.Runs, "run"), durationText(done.Duration), leftText(done.Quarantined, 0))
 			return err
 		},
 	})

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
@@ -22,41 +24,72 @@ type request struct {
 	// isBody: it is the body itself, whose parent counts where RUN_STARTED names none.
 	isBody bool
 	line   int
+	body   bodyPlace
 	isUsed bool
 }
 
-// requests are those of a file.
+// requests are those of a file. The runs may come in another order, and each request may repeat the whole conversation. So the bodies are in a
+// temporary file.
 type requests struct {
 	file    string
 	all     []*request
 	byName  map[runName]*request  // those that name their run; the thread may be missing
 	inOrder map[string][]*request // the others, by their thread, in the order of the file
+	bodies  *os.File
 }
 
-// readRequests reads a file of requests. Errors concern a line (*eventfile.Error).
-func readRequests(name string, content io.Reader) (*requests, error) {
-	r := &requests{file: name, byName: map[runName]*request{}, inOrder: map[string][]*request{}}
-	for object, err := range eventfile.Read(name, content) {
+// bodyPlace is where the text of a request is in the temporary file.
+type bodyPlace struct {
+	offset int64
+	length int
+	digest [sha256.Size]byte // of the input
+}
+
+// readRequests reads a file of requests, which must be closed in the end. Errors concern a line (*eventfile.Error).
+func readRequests(name string, content io.Reader) (r *requests, err error) {
+	r = &requests{file: name, byName: map[runName]*request{}, inOrder: map[string][]*request{}}
+	if r.bodies, err = os.CreateTemp("", "pgagui-requests-"); err != nil {
+		return nil, err
+	}
+	if err := r.read(content); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *requests) close() error {
+	return errors.Join(r.bodies.Close(), os.Remove(r.bodies.Name()))
+}
+
+func (r *requests) read(content io.Reader) error {
+	offset := int64(0)
+	for object, err := range eventfile.Read(r.file, content) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		next, err := readRequest(object.Raw)
 		if err != nil {
-			return nil, &eventfile.Error{File: name, Line: object.Line, Err: err}
+			return &eventfile.Error{File: r.file, Line: object.Line, Err: err}
 		}
 		next.line = object.Line
+		next.body = bodyPlace{offset, len(object.Raw), sha256.Sum256(next.input)}
+		next.input = nil
 		if next.run.runID == "" {
 			r.inOrder[next.run.threadID] = append(r.inOrder[next.run.threadID], next)
 		} else if before := r.byName[next.run]; before == nil {
 			r.byName[next.run] = next
-		} else if string(before.input) != string(next.input) {
-			return nil, &eventfile.Error{File: name, Line: object.Line, Err: fmt.Errorf("line %d has another request of %s", before.line, next.run)}
+		} else if before.body.digest != next.body.digest {
+			return &eventfile.Error{File: r.file, Line: object.Line, Err: fmt.Errorf("line %d has another request of %s", before.line, next.run)}
 		} else {
 			continue // it was sent twice
 		}
 		r.all = append(r.all, next)
+		if _, err := r.bodies.Write(object.Raw); err != nil {
+			return err
+		}
+		offset += int64(len(object.Raw))
 	}
-	return r, nil
+	return nil
 }
 
 func readRequest(raw json.RawMessage) (*request, error) {
@@ -94,9 +127,9 @@ func readRequest(raw json.RawMessage) (*request, error) {
 }
 
 // take returns the request of a run that begins: the one that names it, or else the next of those that name no run. nil: there is none.
-func (r *requests) take(run runName) *request {
+func (r *requests) take(run runName) (*request, error) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
 	found := r.byName[run]
 	if found == nil {
@@ -107,10 +140,15 @@ func (r *requests) take(run runName) *request {
 			found, r.inOrder[threadID] = rest[0], rest[1:]
 		}
 	}
-	if found != nil {
-		found.isUsed = true
+	if found == nil {
+		return nil, nil
 	}
-	return found
+	found.isUsed = true
+	raw := make([]byte, found.body.length)
+	if _, err := r.bodies.ReadAt(raw, found.body.offset); err != nil {
+		return nil, err
+	}
+	return readRequest(raw)
 }
 
 // hasUnnamed reports whether requests that name no run are left.

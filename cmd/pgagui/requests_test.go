@@ -179,6 +179,48 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	}
 }
 
+// An input without RUN_STARTED ends the streams of chunks that the parent left open, in the log and in its export.
+func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
+	chunk := func(fields string) string { return `{"type":"TEXT_MESSAGE_CHUNK",` + fields + `}` }
+	for _, run := range []struct {
+		id, input string
+		lines     []string
+	}{
+		{"r1", "", []string{started("t", "r1"), finished, chunk(`"messageId":"m","delta":"one"`)}},
+		{"r2", requestOf("t", "r2", "two"), []string{chunk(`"delta":"skipped"`), chunk(`"messageId":"n","delta":"three"`), finished}},
+	} {
+		options := []pgagui.AppendOption{pgagui.AfterSeq(0)}
+		if run.input != "" {
+			options = append(options, pgagui.WithInput(json.RawMessage(run.input)))
+		}
+		var events []json.RawMessage
+		for _, line := range run.lines {
+			events = append(events, json.RawMessage(line))
+		}
+		if _, err := store.Append(t.Context(), "t", run.id, events, options...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meaning := func(arguments ...string) string {
+		_, text, _ := strings.Cut(commands.must(append([]string{"restore", "t"}, arguments...)...), `"status"`) // seqs differ
+		return text
+	}
+	want := meaning()
+	if strings.Contains(want, "skipped") || !strings.Contains(want, "two") {
+		t.Errorf("restored %s", want)
+	}
+	for _, shape := range []string{"stream", "snapshot"} {
+		exported := commands.must("export", "t", "--compact", shape)
+		commands.must("import", writeFile(t, "t.ndjson", strings.TrimSuffix(exported, "\n")), "--scope", shape)
+		if got := meaning("--scope", shape); got != want {
+			t.Errorf("%s restores as\n%s\nwant\n%s\n%s", shape, got, want, exported)
+		}
+	}
+}
+
 // A request may hold line ends; with --null they do no harm.
 func TestRequestsWithLineEnds(t *testing.T) {
 	t.Parallel()

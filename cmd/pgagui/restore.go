@@ -55,7 +55,7 @@ func (p *program) restore(ctx context.Context, store *pgagui.Store, threadID str
 		return err
 	}
 	var text bytes.Buffer
-	if isTerminal(p.out) && !p.json {
+	if p.terminal != nil && !p.json {
 		err = json.Indent(&text, restored.Document, "", "  ")
 	} else {
 		err = json.Compact(&text, restored.Document)

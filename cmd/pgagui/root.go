@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/address"
+	"github.com/pgagui/pgagui/internal/printable"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -20,6 +22,8 @@ type program struct {
 	in       io.Reader
 	out      io.Writer // results
 	messages io.Writer // everything else
+	// The terminals behind out and messages, for what colors or moves; nil: there is none.
+	terminal, messageTerminal *os.File
 
 	databaseURL string
 	scope       string
@@ -28,12 +32,17 @@ type program struct {
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
-	p := &program{in: in, out: out, messages: messages}
+	// What others wrote does not act on a terminal. Results that go elsewhere stay as they are, byte for byte; messages do not, for
+	// they are read on a terminal in the end.
+	p := &program{in: in, out: out, messages: printable.NewWriter(messages), terminal: terminalOf(out), messageTerminal: terminalOf(messages)}
+	if p.terminal != nil {
+		p.out = printable.NewWriter(p.terminal)
+	}
 	root := p.rootCommand()
 	root.SetArgs(arguments)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(messages)
+	root.SetOut(p.out)
+	root.SetErr(p.messages)
 
 	// Whatever fails before a command begins its work is wrong usage.
 	begun := false
@@ -50,7 +59,7 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 	}
 	err = p.adviseOnPermission(command, err)
 	if text := describe(err); text != "" {
-		fmt.Fprintln(messages, text)
+		fmt.Fprintln(p.messages, text)
 	}
 	return exitCode(err)
 }
@@ -64,7 +73,7 @@ of runs in it, and snapshots that give a conversation back at once.
 
 "pgagui demo" shows all of it in some seconds and needs no database.
 
-Results go to stdout, everything else to stderr.`,
+Results go to stdout, everything else to stderr. On a terminal, characters that act on it are shown as escapes such as \u001b.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -72,6 +81,8 @@ Results go to stdout, everything else to stderr.`,
 	flags.StringVar(&p.databaseURL, "database-url", os.Getenv("DATABASE_URL"),
 		"address of the database, postgres://user@host/name;\nwithout it $DATABASE_URL, then libpq's $PGHOST, $PGDATABASE, …")
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
+	flags.Var(&addressFile{address: &p.databaseURL}, "database-url-file", "file that holds the address, which may have a password in it then\n(see: pgagui help connection)")
+	root.MarkFlagsMutuallyExclusive("database-url", "database-url-file")
 	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on (see: pgagui help scopes)")
 	flags.BoolVar(&p.json, "json", false, "print results as JSON")
 
@@ -96,7 +107,7 @@ Results go to stdout, everything else to stderr.`,
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor, p.benchCommand())
-	root.AddCommand(p.versionCommand(), exitCodesTopic(), scopesTopic())
+	root.AddCommand(p.versionCommand(), connectionTopic(), exitCodesTopic(), scopesTopic())
 	p.offerIDs(root)
 	return root
 }
@@ -120,6 +131,9 @@ func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, 
 
 // openPool opens a pool, whatever the database holds.
 func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	if _, err := address.Parse(p.databaseURL); err != nil {
+		return nil, &unavailableError{err}
+	}
 	config, err := pgxpool.ParseConfig(p.databaseURL)
 	if err != nil {
 		return nil, &unavailableError{err}

@@ -36,7 +36,11 @@ type runSplitter struct {
 	current       runName // zero: none has begun
 	isInterrupted bool
 	held          []runEvent
+	heldBytes     int
 }
+
+// maxHeldBytes bounds the events that are held back: as many bytes as one append may have.
+const maxHeldBytes = 64 << 20
 
 // add returns the events whose run is known now: perhaps none, perhaps some that came before. Errors are *eventfile.Error.
 func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
@@ -63,6 +67,11 @@ func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
 	}
 	if s.isInterrupted || s.current == (runName{}) && (s.defaults.threadID == "" || s.defaults.runID == "") {
 		s.held = append(s.held, next)
+		if s.heldBytes += len(event.Raw); s.heldBytes > maxHeldBytes {
+			first := s.held[0]
+			s.held, s.heldBytes = nil, 0
+			return nil, s.problem(first.Line, fmt.Errorf("%s, and %d MB of events behind it, come before a RUN_STARTED that names their run", first.kind, maxHeldBytes>>20))
+		}
 		return nil, nil
 	}
 	if err := s.begin(next); err != nil {
@@ -100,7 +109,7 @@ func (s *runSplitter) begin(event runEvent) error {
 // release gives the events that were held back, and some more, to the current run.
 func (s *runSplitter) release(more ...runEvent) []runEvent {
 	events := append(s.held, more...)
-	s.held = nil
+	s.held, s.heldBytes = nil, 0
 	for i := range events {
 		events[i].run = s.current
 	}

@@ -153,7 +153,7 @@ func (p *program) sessionGetKey(ctx context.Context, store *pgagui.Store, thread
 
 // writeDocument writes the very bytes, and for a person a line break after them.
 func (p *program) writeDocument(document []byte) error {
-	if isTerminal(p.out) {
+	if p.terminal != nil {
 		document = append(bytes.TrimRight(document, "\r\n"), '\n')
 	}
 	_, err := p.out.Write(document)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	conversation.Title = showTitle(restored, runs[len(runs)-1], head)
 	return transcript.New(transcript.Options{
 		Width: p.textWidth(), Color: p.colored(), Full: full, Hint: "--full shows all",
-	}).Write(p.out, conversation)
+	}).Write(p.styled(), conversation)
 }
 
 // knownCalls says how far the tool calls of a conversation are and how long they took. That is read from the log, so it is asked only where there are any.
@@ -129,11 +128,10 @@ func (p *program) showJSON(restored *pgagui.Restored, conversation transcript.Co
 // textWidth is how many columns of the terminal a text takes; 0 when results do not go to one. Lines longer than a hundred are hard to read.
 func (p *program) textWidth() int {
 	const most = 100
-	file, ok := p.out.(*os.File)
-	if !ok {
+	if p.terminal == nil {
 		return 0
 	}
-	width, _, err := term.GetSize(int(file.Fd()))
+	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil {
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -371,4 +373,43 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	if done := parse[compactResult](commands, "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
 		t.Errorf("with --retry: %+v", done)
 	}
+}
+
+// A role that may do no job holds the lock of one: nothing would ever be done, so that is no time to say that all is well.
+func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pool := testdb.Connect(t, commands.databaseURL)
+	role := "agui_test_" + strings.ToLower(rand.Text())
+	if _, err := pool.Exec(t.Context(), `create role `+role+` login password 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	config := pool.Config().ConnConfig.Copy()
+	config.User, config.Password = role, "x"
+	stranger, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	if err := pool.QueryRow(t.Context(), `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if _, err := stranger.Exec(t.Context(), `select pg_advisory_lock($1)`, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"compact", "reap", "repack"} {
+		if text := commands.mustFail(exitRefused, command); !strings.Contains(text, role) {
+			t.Errorf("pgagui %s: %s", command, text)
+		}
+	}
+	stranger.Close(context.WithoutCancel(t.Context()))
+	for {
+		if _, err := pool.Exec(t.Context(), `drop role `+role); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	commands.must("compact")
 }

@@ -224,10 +224,6 @@ func (g *generator) start(r *run, kind, subagent string) {
 		e = pick(g, r.ended...)
 		kind, subagent = e.kind, r.owners[e.ownerKey()]
 	}
-	if _, known := r.owners[e]; kind == "tool" && subagent != "" && !known {
-		// Not an id that a message has: a list of messages would say that the call is that message's.
-		e.id = g.newID(kind)
-	}
 	if !g.mayStart(r, e, subagent, false) {
 		return
 	}
@@ -458,11 +454,6 @@ func (g *generator) validChunk(r *run, subagent string) {
 	e.id = g.anyID("chunked")
 	if !g.mayStart(r, e, subagent, true) {
 		return
-	}
-	for _, kind := range append([]string{"activity"}, streamed...) {
-		if owner, ok := r.owners[entity{kind, e.id}]; ok && owner != subagent {
-			return // a list of messages would say that the call is its message's
-		}
 	}
 	r.owners[e] = subagent
 	g.lanes[subagent] = stream{e.kind, e.id[1 : len(e.id)-1]}

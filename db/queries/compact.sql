@@ -75,12 +75,17 @@ select coalesce(agui_internal.fold_base(@thread_key::pg_catalog.uuid, @run_no::i
 select agui_internal.log_bytes_since(@thread_key::pg_catalog.uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
 
 -- name: SnapshotAt :one
-select snapshot.through_seq, snapshot.state, snapshot.interrupts, snapshot.lanes
+-- Without a state that takes more than most_bytes.
+select
+    snapshot.through_seq,
+    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) @most_bytes::bigint then snapshot.state end)::pg_catalog.json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int;
 
 -- name: SnapshotMessages :many
-select message.message_no, message.body
+-- Without bodies that take more than most_bytes.
+select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) @most_bytes::bigint then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message
@@ -101,10 +106,18 @@ select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_sta
 from agui_internal.input_places(@thread_key::pg_catalog.uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
 
 -- name: BatchesBetween :many
--- Batches of a thread in the order of the log, a page at a time, with the bytes that they take as stored, and with the input of the run where it counts at
--- one of their events (input_seqs). Compaction takes its text, to send it together with what it writes.
+-- A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
+-- one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
+-- than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        @thread_key::pg_catalog.uuid, @from_seq::bigint, @through_seq::bigint, @run_nos::int[], @page::int, @page_bytes::bigint, @input_seqs::bigint[]
+    ) as span
+)
 select
-    batch.first_seq, batch.n, batch.run_no, batch.events,
+    batch.first_seq, batch.n, batch.run_no,
+    (case when (select page.bytes from page) operator(pg_catalog.<=) @most_bytes::bigint then batch.events end)::pg_catalog.json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
         select beside.input
@@ -112,13 +125,15 @@ select
         join agui.run_input as beside
             on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
         where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
-    )::pg_catalog.json as input
+            and (select page.bytes from page) operator(pg_catalog.<=) @most_bytes::bigint
+    )::pg_catalog.json as input,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
 from agui.batch
 where batch.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
-    and batch.first_seq operator(pg_catalog.>=) @from_seq::bigint and batch.first_seq operator(pg_catalog.<=) @through_seq::bigint
+    and batch.first_seq operator(pg_catalog.>=) @from_seq::bigint and batch.first_seq operator(pg_catalog.<=) (select page.last_seq from page)
     and batch.run_no operator(pg_catalog.=) any (@run_nos::int[])
-order by batch.first_seq
-limit @page::int;
+order by batch.first_seq;
 
 -- name: AddMessages :exec
 select agui_internal.add_messages(

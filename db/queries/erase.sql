@@ -1,5 +1,5 @@
 -- name: Erase :one
-select (erasure).scope::pg_catalog.text as scope, (erasure).thread_id::pg_catalog.text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
+select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase(@thread_id::pg_catalog.text, sqlc.narg(reason)::pg_catalog.text, @scope::pg_catalog.text) as erasure;
 
 -- name: Allow :one
@@ -16,4 +16,4 @@ limit @page::int;
 -- No row: the thread is gone, or has news.
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui_internal.erase_thread(@thread_key::pg_catalog.uuid, sqlc.narg(reason)::pg_catalog.text, sqlc.narg(older_than)::interval) as erasure
-where (erasure).thread_key is not null;
+where (erasure).erased_key is not null;

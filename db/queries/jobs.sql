@@ -10,12 +10,20 @@ select
     pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),
     case when pg_catalog.current_setting('transaction_timeout', true) is not null then pg_catalog.set_config('transaction_timeout', '0', true) end;
 
--- name: PatchLimits :one
--- The limits of JSON patches, from the settings.
+-- name: FoldLimits :one
+-- The limits of folds and of JSON patches, from the settings.
 select
     (limits).document_bytes::bigint as document_bytes,
     (limits).document_depth::int as document_depth,
     (limits).patch_operations::int as patch_operations,
     (limits).patch_copied_bytes::bigint as patch_copied_bytes,
-    (limits).patch_shifted_items::bigint as patch_shifted_items
-from agui_internal.limits_of_patches() as limits;
+    (limits).patch_shifted_items::bigint as patch_shifted_items,
+    (limits).fold_bytes::bigint as fold_bytes,
+    (limits).fold_messages::int as fold_messages,
+    (limits).fold_lanes::int as fold_lanes,
+    (limits).fold_fuel::bigint as fold_fuel
+from agui_internal.limits_of_folds() as limits;
+
+-- name: JobLockProblem :one
+-- Empty: who holds the lock of the job may be at work.
+select coalesce(agui_internal.job_lock_problem(@job::pg_catalog.text), '')::pg_catalog.text as problem;

@@ -7,7 +7,7 @@ select
     coalesce((answer).detail, '')::pg_catalog.text as detail,
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
-    @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as json[]), @after_seqs::bigint[],
+    @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
     -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
     case when pg_catalog.cardinality(@inputs::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
@@ -57,7 +57,7 @@ from agui.poll(
         from pg_catalog.unnest(@after_times::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::pg_catalog.text[]
+    @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
 ) as news;
 
 -- name: RunStatus :one
@@ -85,7 +85,11 @@ select (run).thread_key::pg_catalog.uuid as thread_key, (run).run_no::int as run
 from agui_internal.stale_runs() as run;
 
 -- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false);
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
+
+-- name: LimitLockWait :exec
+-- As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+select pg_catalog.set_config('lock_timeout', '200ms', true);
 
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.

@@ -21,7 +21,7 @@ from agui.thread_page(
     sqlc.narg(title)::pg_catalog.text,
     sqlc.narg(since)::pg_catalog.timestamptz,
     sqlc.narg(status)::pg_catalog.text,
-    sqlc.narg(metadata)::pg_catalog.json::pg_catalog.jsonb,
+    sqlc.narg(metadata)::pg_catalog.jsonb,
     @max_rows::int,
     sqlc.narg(cursor)::pg_catalog.text,
     @scope::pg_catalog.text
@@ -76,7 +76,7 @@ from agui.set_thread(
     sqlc.narg(title)::pg_catalog.text,
     sqlc.narg(agent)::pg_catalog.text,
     sqlc.narg(archived)::boolean,
-    sqlc.narg(metadata)::pg_catalog.json::pg_catalog.jsonb,
+    sqlc.narg(metadata)::pg_catalog.jsonb,
     @create_if_missing::boolean,
     @scope::pg_catalog.text
 ) as thread;

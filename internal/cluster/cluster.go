@@ -50,7 +50,7 @@ type Options struct {
 type Cluster struct {
 	programs programs
 	account  *daemon.Account // runs the server; nil: the current user
-	folder   string          // all that the server writes; gone after Stop
+	folder   *daemon.Folder  // all that the server writes; gone after Stop
 	password string
 	port     int
 	log      io.Writer
@@ -65,7 +65,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := findPrograms(ctx, options.Major)
+	programs, err := findPrograms(ctx, account, options.Major)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +75,14 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 
 // begin makes the folder, the data in it by makeData, and starts the server.
 func (c *Cluster) begin(ctx context.Context, options Options, makeData func(context.Context) error) (*Cluster, error) {
-	// The time for fetching programs is not counted: it is as long as the network needs.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
 	if c.folder, err = c.account.MakeFolder(options.Folder); err != nil {
 		return nil, err
 	}
-	if c.watchdog, err = daemon.StartWatchdog(c.folder, filepath.Join(c.dataFolder(), "postmaster.pid")); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(c.folder))
+	if c.watchdog, err = daemon.StartWatchdog(c.folder, filepath.Join(dataFolder, "postmaster.pid")); err != nil {
+		return nil, errors.Join(err, c.folder.RemoveAll())
 	}
 	err = makeData(ctx)
 	if err == nil {
@@ -113,7 +112,7 @@ func (c *Cluster) URL(database string) string {
 // Stop disconnects the clients, shuts the server down and removes all its data.
 func (c *Cluster) Stop() error {
 	err := c.shutDown(syscall.SIGINT)
-	return errors.Join(err, os.RemoveAll(c.folder), c.watchdog.Dismiss())
+	return errors.Join(err, c.folder.RemoveAll(), c.watchdog.Dismiss())
 }
 
 // Kill ends the server as a crash of it would: no checkpoint, and what it had not written is lost. The data stays for
@@ -133,18 +132,16 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-func (c *Cluster) dataFolder() string {
-	return filepath.Join(c.folder, "data")
-}
+// dataFolder is in the cluster's folder.
+const dataFolder = "data"
+
+func (c *Cluster) dataPath() string { return filepath.Join(c.folder.Path(), dataFolder) }
 
 // create runs initdb.
 func (c *Cluster) create(ctx context.Context) error {
-	passwordFile := filepath.Join(c.folder, "password")
-	if err := os.WriteFile(passwordFile, []byte(c.password), 0o600); err != nil {
+	const passwordFile = "password"
+	if err := c.folder.Write(passwordFile, strings.NewReader(c.password)); err != nil {
 		return fmt.Errorf("hand the password to initdb: %w", err)
-	}
-	if err := c.account.Own(passwordFile); err != nil {
-		return err
 	}
 	locale := "C.UTF-8"
 	if runtime.GOOS == "darwin" {
@@ -152,17 +149,17 @@ func (c *Cluster) create(ctx context.Context) error {
 	}
 	output := &tail{}
 	initdb := c.command(ctx, "initdb", output,
-		"--pgdata="+c.dataFolder(), "--username="+superuser, "--pwfile="+passwordFile, "--auth=scram-sha-256",
+		"--pgdata="+c.dataPath(), "--username="+superuser, "--pwfile="+filepath.Join(c.folder.Path(), passwordFile), "--auth=scram-sha-256",
 		"--encoding=UTF8", "--locale="+locale, "--no-sync", "--no-instructions")
 	if err := initdb.Run(); err != nil {
 		return fmt.Errorf("create a PostgreSQL cluster with %s: %w: %s", initdb.Path, err, output.reason())
 	}
-	return os.Remove(passwordFile)
+	return c.folder.Remove(passwordFile)
 }
 
 // configure adds settings to postgresql.conf, where a later line wins over an earlier one.
 func (c *Cluster) configure(settings map[string]string) error {
-	configuration, err := os.OpenFile(filepath.Join(c.dataFolder(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	configuration, err := c.folder.Open(filepath.Join(dataFolder, "postgresql.conf"), os.O_APPEND|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
@@ -203,7 +200,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	output := &tail{}
 	// The server must not end with ctx, which bounds the start alone.
 	command := c.command(context.WithoutCancel(ctx), "postgres", output,
-		"-D", c.dataFolder(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
+		"-D", c.dataPath(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
 	command.WaitDelay = stopTimeout // processes of the server that outlive it must not keep Wait from returning
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
@@ -257,7 +254,7 @@ func (c *Cluster) shutDown(signal syscall.Signal) error {
 // command prepares a PostgreSQL program to run as the cluster's account, with its output in the log and in output.
 func (c *Cluster) command(ctx context.Context, program string, output *tail, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, filepath.Join(c.programs.folder, program), arguments...)
-	command.Dir = c.folder // the account may not be allowed into the current folder
+	command.Dir = c.folder.Path() // the account may not be allowed into the current folder
 	for _, variable := range os.Environ() {
 		// The caller's libpq and locale variables are not meant for this server.
 		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") && !strings.HasPrefix(variable, "LANG") {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(held.folder)
+	fmt.Println(held.folder.Path())
 	fmt.Println(held.URL("postgres"))
 	select {}
 }
@@ -115,7 +115,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(cluster.folder); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(cluster.folder.Path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 	if _, err := pgx.Connect(t.Context(), cluster.URL("postgres")); err == nil {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pgagui/pgagui/internal/daemon"
 )
 
 // OldestMajor is the oldest PostgreSQL that pgagui runs on.
@@ -35,11 +37,11 @@ var installFolders = []string{
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
 }
 
-// findPrograms gives the programs of the wanted major version, or of the newest when that is 0. It fetches them when
-// the machine has none.
-func findPrograms(ctx context.Context, major int) (programs, error) {
+// findPrograms gives the programs of the wanted major version, or of the newest when that is 0. It downloads none: what is
+// run here comes from the packages of the system, which are signed, or from a folder that the user names.
+func findPrograms(ctx context.Context, account *daemon.Account, major int) (programs, error) {
 	if folder := os.Getenv(binariesVariable); folder != "" {
-		found, err := inspect(ctx, folder)
+		found, err := inspect(ctx, account, folder)
 		if err == nil && found.major < OldestMajor {
 			err = fmt.Errorf("it is PostgreSQL %d, at least %d is needed", found.major, OldestMajor)
 		}
@@ -51,7 +53,7 @@ func findPrograms(ctx context.Context, major int) (programs, error) {
 
 	var newest programs
 	for _, folder := range candidateFolders(ctx) {
-		found, err := inspect(ctx, folder)
+		found, err := inspect(ctx, account, folder)
 		if err != nil || found.major < OldestMajor || (major != 0 && found.major != major) {
 			continue
 		}
@@ -62,16 +64,12 @@ func findPrograms(ctx context.Context, major int) (programs, error) {
 	if newest.major != 0 {
 		return newest, nil
 	}
-	fetched, err := fetchPrograms(ctx, major)
-	if err != nil {
-		wanted := fmt.Sprintf("PostgreSQL %d or newer", OldestMajor)
-		if major != 0 {
-			wanted = fmt.Sprintf("PostgreSQL %d", major)
-		}
-		return programs{}, fmt.Errorf("no server programs of %s found, and fetching them failed (%w): "+
-			"install the package postgresql, or set %s to the folder with initdb and postgres", wanted, err, binariesVariable)
+	wanted := fmt.Sprintf("PostgreSQL %d or newer", OldestMajor)
+	if major != 0 {
+		wanted = fmt.Sprintf("PostgreSQL %d", major)
 	}
-	return fetched, nil
+	return programs{}, fmt.Errorf("no server programs of %s found: install the package postgresql of your system (apt-get, dnf, apk, brew), "+
+		"or set %s to the folder with initdb and postgres", wanted, binariesVariable)
 }
 
 func candidateFolders(ctx context.Context) []string {
@@ -92,11 +90,18 @@ func candidateFolders(ctx context.Context) []string {
 var versionPattern = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
 // inspect tells the version of the server programs in a folder.
-func inspect(ctx context.Context, folder string) (programs, error) {
+func inspect(ctx context.Context, account *daemon.Account, folder string) (programs, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return programs{}, err
+	}
 	if _, err := exec.LookPath(filepath.Join(folder, "initdb")); err != nil {
 		return programs{}, err
 	}
-	output, err := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version").Output()
+	command := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version")
+	command.Dir = "/"
+	account.Detach(command) // root runs no program of a folder that it does not know
+	output, err := command.Output()
 	if err != nil {
 		return programs{}, err
 	}

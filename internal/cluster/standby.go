@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,7 +55,7 @@ func (c *Cluster) copyFrom(ctx context.Context, primary *Cluster) error {
 	if _, err := connection.Exec(ctx, `select pg_catalog.pg_backup_start('standby', fast => true)`); err != nil {
 		return fmt.Errorf("copy the primary: %w", err)
 	}
-	if err := c.copyTree(primary.dataFolder(), c.dataFolder()); err != nil {
+	if err := c.copyData(primary); err != nil {
 		return fmt.Errorf("copy the primary: %w", err)
 	}
 	var label string
@@ -64,57 +63,35 @@ func (c *Cluster) copyFrom(ctx context.Context, primary *Cluster) error {
 		return fmt.Errorf("copy the primary: %w", err)
 	}
 	for name, content := range map[string]string{"backup_label": label, "standby.signal": ""} {
-		path := filepath.Join(c.dataFolder(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return err
-		}
-		if err := c.account.Own(path); err != nil {
+		if err := c.folder.Write(filepath.Join(dataFolder, name), strings.NewReader(content)); err != nil {
 			return err
 		}
 	}
 	return c.configure(map[string]string{"primary_conninfo": primary.URL("postgres")})
 }
 
-// copyTree copies a data folder that a server is writing to. What vanishes meanwhile is left out: the log of the primary has it.
-func (c *Cluster) copyTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, name)
+// copyData copies the data folder that a server is writing to. What vanishes meanwhile is left out: the log of the primary has it.
+func (c *Cluster) copyData(primary *Cluster) error {
+	return fs.WalkDir(primary.folder.FS(), dataFolder, func(name string, entry fs.DirEntry, err error) error {
 		switch {
+		case err != nil:
 		case entry.IsDir():
-			err = os.Mkdir(target, 0o700)
-		case strings.HasPrefix(name, "postmaster."):
-			return nil
+			err = c.folder.Mkdir(name)
+		case strings.HasPrefix(entry.Name(), "postmaster."):
 		default:
-			err = copyFile(path, target)
+			err = c.copyFile(primary, name)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
-		} else if err != nil {
-			return err
 		}
-		return c.account.Own(target)
+		return err
 	})
 }
 
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
+func (c *Cluster) copyFile(primary *Cluster, name string) error {
+	source, err := primary.folder.Open(name, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
+	return errors.Join(c.folder.Write(name, source), source.Close())
 }

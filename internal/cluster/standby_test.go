@@ -133,7 +133,7 @@ func TestStoppedStandbyLeavesNothing(t *testing.T) {
 	if err := standby.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(standby.folder); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(standby.folder.Path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 	if _, err := pgx.Connect(t.Context(), standby.URL("postgres")); err == nil {

@@ -4,6 +4,9 @@ package daemon
 
 import (
 	"errors"
+	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 )
 
@@ -18,8 +21,29 @@ func ServerAccount() (*Account, error) {
 // Detach does nothing.
 func (*Account) Detach(*exec.Cmd) {}
 
-// Own does nothing.
-func (*Account) Own(string) error { return nil }
-
 // MakeFolder refuses: there is no account to make it for.
-func (*Account) MakeFolder(string) (string, error) { return "", errors.ErrUnsupported }
+func (*Account) MakeFolder(string) (*Folder, error) { return nil, errors.ErrUnsupported }
+
+// Folder is a private folder of a server's account. There is none.
+type Folder struct{ account *Account }
+
+// Path is empty.
+func (*Folder) Path() string { return "" }
+
+// FS is empty.
+func (*Folder) FS() fs.FS { return nil }
+
+// Write refuses.
+func (*Folder) Write(string, io.Reader) error { return errors.ErrUnsupported }
+
+// Mkdir refuses.
+func (*Folder) Mkdir(string) error { return errors.ErrUnsupported }
+
+// Open refuses.
+func (*Folder) Open(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// Remove refuses.
+func (*Folder) Remove(string) error { return errors.ErrUnsupported }
+
+// RemoveAll refuses.
+func (*Folder) RemoveAll() error { return errors.ErrUnsupported }

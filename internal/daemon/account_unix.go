@@ -50,14 +50,6 @@ func (a *Account) Detach(command *exec.Cmd) {
 	}
 }
 
-// Own gives a file to the account.
-func (a *Account) Own(path string) error {
-	if a == nil {
-		return nil
-	}
-	return os.Chown(path, int(a.uid), int(a.gid))
-}
-
 // canReach says whether the account may pass through a folder and all folders above it.
 func (a *Account) canReach(folder string) bool {
 	if a == nil {
@@ -72,27 +64,4 @@ func (a *Account) canReach(folder string) bool {
 	}
 	parent := filepath.Dir(folder)
 	return parent == folder || a.canReach(parent)
-}
-
-// MakeFolder makes a private folder that the account owns, in the parent; empty means the system's for temporary files.
-func (a *Account) MakeFolder(parent string) (string, error) {
-	parents := []string{parent}
-	if parent == "" {
-		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
-	}
-	for _, parent := range parents {
-		parent, err := filepath.Abs(parent)
-		if err != nil {
-			return "", err
-		}
-		if !a.canReach(parent) {
-			continue
-		}
-		folder, err := os.MkdirTemp(parent, "pgagui-")
-		if err != nil {
-			return "", fmt.Errorf("make a folder for a private server: %w", err)
-		}
-		return folder, a.Own(folder)
-	}
-	return "", fmt.Errorf("user id %d, which runs the server, may not enter any of %v: choose another folder", a.uid, parents)
 }

@@ -79,6 +79,10 @@ func TestAdviceMends(t *testing.T) {
 			check: "privileges", severity: doctor.Error, says: "revoke delete on table agui.batch",
 			cause: `grant delete on agui.batch to agui_writer`, mend: `call agui.grant_access()`,
 		},
+		{
+			check: "missing settings", severity: doctor.Warning, says: "lease",
+			cause: `delete from agui_internal.setting where name = 'lease'`, mend: `call agui.grant_access()`,
+		},
 		{check: "memberships", severity: doctor.Note, says: "no role that logs in", cause: `revoke agui_writer from application`, mend: `grant agui_writer to application`},
 		{
 			check: "settings", severity: doctor.Note, says: "synchronous_commit is off",

@@ -13,8 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxEvent is how many bytes one event may have: as many as one append may.
-const maxEvent = 64 << 20
+const (
+	// maxEvent is how many bytes one event may have: as many as one append may.
+	maxEvent = 64 << 20
+	// largeEvent is from how many bytes on an event is not copied.
+	largeEvent = 1 << 20
+)
 
 // An Event is one event of a file.
 type Event struct {
@@ -222,7 +226,12 @@ func (f *file) event(text []byte, lineAfter func(newlines int) int) (Event, erro
 	case text[blank] != '{':
 		return Event{}, f.notAnObject(begin, excerpt(text[blank:]))
 	}
-	return Event{Raw: bytes.Clone(bytes.Trim(text, blanks)), Line: begin}, nil
+	raw := bytes.Trim(text, blanks)
+	if len(raw) < largeEvent {
+		return Event{Raw: bytes.Clone(raw), Line: begin}, nil
+	}
+	f.buffer = nil // it is the caller's now
+	return Event{Raw: raw, Line: begin}, nil
 }
 
 var errCutOff = errors.New("not valid JSON: unexpected end of input (cut off?)")

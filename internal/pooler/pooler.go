@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -53,12 +52,12 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	if err != nil {
 		t.Fatal("pooler:", err)
 	}
-	watchdog, err := daemon.StartWatchdog(folder, filepath.Join(folder, pidFile))
+	watchdog, err := daemon.StartWatchdog(folder, pidFile)
 	if err != nil {
-		t.Fatal("pooler:", errors.Join(err, os.RemoveAll(folder)))
+		t.Fatal("pooler:", errors.Join(err, folder.RemoveAll()))
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(os.RemoveAll(folder), watchdog.Dismiss()); err != nil {
+		if err := errors.Join(folder.RemoveAll(), watchdog.Dismiss()); err != nil {
 			t.Error("pooler:", err)
 		}
 	})
@@ -74,16 +73,15 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 			configurationFile: configuration(database, port),
 			usersFile:         quote(database.User) + " " + quote(database.Password) + "\n",
 		} {
-			path := filepath.Join(folder, name)
-			if err := errors.Join(os.WriteFile(path, []byte(content), 0o600), account.Own(path)); err != nil {
+			if err := folder.Write(name, strings.NewReader(content)); err != nil {
 				t.Fatal("pooler:", err)
 			}
 		}
 		if poolerURL, err = addressOf(databaseURL, port); err != nil {
 			break
 		}
-		command := exec.Command(program, configurationFile)
-		command.Dir = folder
+		command := exec.Command(program, filepath.Join(folder.Path(), configurationFile))
+		command.Dir = folder.Path()
 		account.Detach(command)
 		if err = waitUntilReady(t.Context(), poolerURL, run(t, command)); !errors.Is(err, errEnded) {
 			break

@@ -3,9 +3,13 @@
 package printable
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Line returns a text for a place within a line: characters that act on the terminal, line ends and tabs too, come out as escapes such as \x1b or
@@ -27,12 +31,49 @@ func Text(text string) string {
 	})
 }
 
+// Writer passes text on to a terminal, from any number of goroutines. Characters that act on it come out as escapes such as \u001b, as JSON has them, but for line ends and tabs;
+// bytes that are not UTF-8 as U+FFFD. A string in JSON stays the string that it was.
+type Writer struct {
+	mutex    sync.Mutex
+	terminal io.Writer
+	pending  []byte // the beginning of a character
+}
+
+// NewWriter returns a Writer for a terminal.
+func NewWriter(terminal io.Writer) *Writer { return &Writer{terminal: terminal} }
+
+func (w *Writer) Write(text []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	escaped := make([]byte, 0, len(text)+utf8.UTFMax)
+	rest := append(w.pending, text...)
+	for len(rest) > 0 && utf8.FullRune(rest) {
+		character, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
+		if character != '\n' && character != '\t' && acts(character) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, character)
+		} else {
+			escaped = utf8.AppendRune(escaped, character)
+		}
+	}
+	w.pending = append([]byte(nil), rest...)
+	if _, err := w.terminal.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// acts reports whether a character does something to a terminal, or to the text beside it.
+func acts(character rune) bool {
+	return unicode.IsControl(character) || unicode.In(character, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+}
+
 func escape(text string, layout func(rune) (string, bool)) string {
 	var escaped strings.Builder
 	for _, character := range text {
 		if kept, ok := layout(character); ok {
 			escaped.WriteString(kept)
-		} else if unicode.IsControl(character) || unicode.In(character, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+		} else if acts(character) {
 			quoted := strconv.QuoteRune(character)
 			escaped.WriteString(quoted[1 : len(quoted)-1])
 		} else {

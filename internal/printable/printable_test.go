@@ -1,6 +1,9 @@
 package printable
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhatActsOnTheTerminalIsEscaped(t *testing.T) {
 	t.Parallel()
@@ -21,6 +24,25 @@ func TestWhatActsOnTheTerminalIsEscaped(t *testing.T) {
 		}
 		if got := Text(test.text); got != test.lines {
 			t.Errorf("%s: Text(%q) = %q, want %q", name, test.text, got, test.lines)
+		}
+	}
+}
+
+// Whatever comes, in pieces of whatever size, a terminal gets no more than characters, line ends and tabs.
+func TestWriterEscapesWhatActsOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	const text, want = "{\"日\":\"\x1b[31m\u009b\u202e\x7f\",\r\t\n}\xff🧑‍🚀", `{"日":"\u001b[31m\u009b\u202e\u007f",\u000d` + "\t\n}\ufffd🧑‍🚀"
+	for size := 1; size <= len(text); size++ {
+		var terminal strings.Builder
+		writer := NewWriter(&terminal)
+		for start := 0; start < len(text); start += size {
+			piece := text[start:min(start+size, len(text))]
+			if n, err := writer.Write([]byte(piece)); n != len(piece) || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+		}
+		if got := terminal.String(); got != want {
+			t.Errorf("in pieces of %d bytes: got %q, want %q", size, got, want)
 		}
 	}
 }

@@ -22,26 +22,32 @@ func SQL(text string) (string, error) {
 		line := 1 + strings.Count(text[:tokens[at].start], "\n")
 		problems = append(problems, fmt.Errorf("line %d: %q looks something up along search_path: %s", line, tokens[at].text, advice))
 	}
-	var last []int // by open parenthesis: how tightly the last operator of the expression binds
-	last = append(last, loosest)
+	// How tightly the last operator of an expression binds, by what is open around it: parentheses, brackets and case.
+	type open struct {
+		by   string
+		last int
+	}
+	opened := []open{{"", loosest}}
 	for i, this := range tokens {
 		before, after := at(tokens, i, -1), at(tokens, i, +1)
 		switch {
 		case this.kind == "operator" && isOperator(tokens, i):
 			// All operators with a schema bind alike, from left to right.
 			binding := bindingOf(this.text)
-			if binding > last[len(last)-1] {
+			if binding > opened[len(opened)-1].last {
 				refuse(i, "put parentheses around what it combines")
 			}
-			last[len(last)-1] = binding
+			opened[len(opened)-1].last = binding
 			qualified.WriteString("operator(pg_catalog." + this.text + ")")
 			continue
-		case this.text == "(" || this.text == "[":
-			last = append(last, loosest)
-		case (this.text == ")" || this.text == "]") && len(last) > 1:
-			last = last[:len(last)-1]
+		case this.text == "(" || this.text == "[" || this.text == "case":
+			opened = append(opened, open{this.text, loosest})
+		case this.text == ")" || this.text == "]" || this.text == "end" && opened[len(opened)-1].by == "case":
+			if len(opened) > 1 {
+				opened = opened[:len(opened)-1]
+			}
 		case this.text == "," || this.text == ";" || this.text == ":=" || this.kind == "word" && breaks[this.text]:
-			last[len(last)-1] = loosest
+			opened[len(opened)-1].last = loosest
 		}
 		if this.kind != "word" {
 			qualified.WriteString(this.source)
@@ -169,8 +175,9 @@ func isType(tokens []token, i int) bool {
 	if before.text == "::" || before.text == "constant" {
 		return true
 	}
-	isCast := before.text == "as" && at(tokens, i, +1).text == ")"
-	isVariable := before.kind == "word" && !strings.Contains(before.text, ".") && !breaks[before.text]
+	after := at(tokens, i, +1)
+	isCast := before.text == "as" && (after.text == ")" || after.text == "[")
+	isVariable := before.kind == "word" && !strings.Contains(before.text, ".") && !breaks[before.text] && !notFunctions[before.text]
 	return types[tokens[i].text] && (isCast || isVariable)
 }
 
@@ -201,11 +208,12 @@ var (
 	grammarTypes = set("int integer bigint smallint boolean interval numeric decimal real float double char varchar character bit time timestamp")
 	types        = set("text uuid json jsonb timestamptz float8 int4 int8 bool bytea oid name record regclass regrole regnamespace regprocedure")
 	// Words between expressions.
-	breaks = set(`and or not select from join left right inner cross lateral on where having when then else case end order group by limit offset as in is return if
-		elsif loop while exit continue perform into set values returning union all any some using over filter within begin declare exception raise for update
-		delete insert call with recursive array row distinct coalesce greatest least exists cast`)
+	breaks = set(`and or not select from join left right inner cross lateral on where having when then else end order group by limit offset as in is return if
+		elsif loop while exit continue perform into set values returning union using over filter within begin declare exception raise for update
+		delete insert call with recursive distinct`)
 	// What may stand before a parenthesis without being a function that is looked up.
-	notFunctions = set(`coalesce greatest least array exists values cast row extract operator int varchar numeric interval key materialized execute only`)
+	notFunctions = set(`coalesce greatest least array exists values cast row any all some case extract operator int varchar numeric interval key materialized
+		execute only`)
 	notRelations = set("lateral only select rows skip nowait")
 	// What raise … using sets.
 	raised = set("errcode message detail hint column constraint datatype table schema")
@@ -213,7 +221,7 @@ var (
 
 func init() {
 	for word := range breaks {
-		notFunctions[word] = true
+		notFunctions[word] = word != "left" && word != "right"
 	}
 }
 

@@ -1,5 +1,5 @@
 -- name: Erase :one
-select (erasure).scope::text as scope, (erasure).thread_id::text as thread_id, (erasure).runs::int as runs, (erasure).events::bigint as events
+select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase(@thread_id::text, sqlc.narg(reason)::text, @scope::text) as erasure;
 
 -- name: Allow :one
@@ -16,4 +16,4 @@ limit @page::int;
 -- No row: the thread is gone, or has news.
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui_internal.erase_thread(@thread_key::uuid, sqlc.narg(reason)::text, sqlc.narg(older_than)::interval) as erasure
-where (erasure).thread_key is not null;
+where (erasure).erased_key is not null;

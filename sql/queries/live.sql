@@ -57,7 +57,7 @@ from agui.poll(
         from unnest(@after_times::timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
-    @max_rows::int, @scopes::text[]
+    @max_rows::int, @page_bytes::int, @scopes::text[]
 ) as news;
 
 -- name: RunStatus :one
@@ -85,7 +85,11 @@ select (run).thread_key::uuid as thread_key, (run).run_no::int as run_no
 from agui_internal.stale_runs() as run;
 
 -- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false);
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
+
+-- name: LimitLockWait :exec
+-- As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+select set_config('lock_timeout', '200ms', true);
 
 -- name: ReapRun :one
 -- 0: it is alive, has ended, or its thread is being written to.

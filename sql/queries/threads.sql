@@ -21,7 +21,7 @@ from agui.thread_page(
     sqlc.narg(title)::text,
     sqlc.narg(since)::timestamptz,
     sqlc.narg(status)::text,
-    sqlc.narg(metadata)::json::jsonb,
+    sqlc.narg(metadata)::jsonb,
     @max_rows::int,
     sqlc.narg(cursor)::text,
     @scope::text
@@ -76,7 +76,7 @@ from agui.set_thread(
     sqlc.narg(title)::text,
     sqlc.narg(agent)::text,
     sqlc.narg(archived)::boolean,
-    sqlc.narg(metadata)::json::jsonb,
+    sqlc.narg(metadata)::jsonb,
     @create_if_missing::boolean,
     @scope::text
 ) as thread;

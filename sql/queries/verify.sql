@@ -50,7 +50,7 @@ where run.thread_key = @thread_key::uuid
 order by run.run_no;
 
 -- name: SnapshotToVerify :one
--- Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot.
+-- Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot. Without a state that takes more than most_bytes.
 select
     array(
         select coalesce(lower(part.message_nos), 0)
@@ -62,12 +62,14 @@ select
         from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as highs,
-    snapshot.state, snapshot.interrupts, snapshot.lanes
+    (case when agui_internal.most_bytes(snapshot.state) <= @most_bytes::bigint then snapshot.state end)::json as state,
+    snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
 
 -- name: MessageBodies :many
-select message.message_no, message.body
+-- Without bodies that take more than most_bytes.
+select message.message_no, (case when agui_internal.most_bytes(message.body) <= @most_bytes::bigint then message.body end)::json as body
 from unnest(@message_nos::int[]) as asked (message_no)
 join agui.message
     on message.thread_key = @thread_key::uuid and message.message_no = asked.message_no;

@@ -14,7 +14,7 @@ $$;
 --   snapshot  what the log meant after a run (messages, state, interrupts), so that a read need not replay all of it.
 --   message   the messages that snapshots point to, each version once, however many snapshots and branches share it.
 --   thread_activity  what a list of threads shows of each: when it was active, title, agent, metadata.
---   erasure   what was erased for good: which thread, when, by whom.
+--   erasure   what was erased for good: a thread without its name, when, by whom.
 --
 -- thread, run and batch are the truth: events are only ever added, unless a whole thread is erased. message and snapshot can be
 -- made again from them. Beside the events, what the parts of an agent keep of a conversation:
@@ -87,6 +87,7 @@ create table agui.run (
     ended_at   timestamptz,
     seen_at    timestamptz,
     has_heartbeat boolean not null default false,
+    open_from  int not null default 1,
     stop_requested_at timestamptz,
     stop_reason text,
     cut_off_reason text,
@@ -124,6 +125,8 @@ comment on column agui.run.ended_at is 'recorded_at of its last event, also wher
 comment on column agui.run.seen_at is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run.has_heartbeat is
     'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
+comment on column agui.run.open_from is
+    'No run of the thread with a smaller number was in progress when this one began, or has been since: whoever looks for one begins here.';
 comment on column agui.run.stop_requested_at is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run.stop_reason is 'The reason that was given for it; null: none.';
 comment on column agui.run.cut_off_reason is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -192,6 +195,8 @@ create table agui.thread_activity (
     derived_title text,
     agent         text,
     metadata      jsonb not null default '{}',
+    written_in    xid8,
+    writes        smallint not null default 0,
     constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
 );
 
@@ -209,6 +214,8 @@ comment on column agui.thread_activity.derived_title is
     'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity.agent is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity.metadata is 'What an application keeps with the thread, a JSON object.';
+comment on column agui.thread_activity.written_in is 'For agui.append: the transaction that set active_at last; null: it has done so for good.';
+comment on column agui.thread_activity.writes is 'How often that transaction has set it.';
 comment on index agui.thread_activity_by_time is 'A page of the threads of a scope, newest activity first.';
 
 create table agui.message (
@@ -319,23 +326,22 @@ comment on index agui.checkpoint_children is 'The checkpoints that go on from on
 comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
 
 create table agui.erasure (
-    thread_key uuid not null,
+    erased_key uuid not null,
     erased_at  timestamptz not null default clock_timestamp(),
-    scope      text,
-    thread_id  text,
     erased_by  text not null default session_user,
     reason     text,
     runs       int not null,
     events     bigint not null,
     allowed_at timestamptz,
     allowed_by text,
-    primary key (thread_key, erased_at)
+    primary key (erased_key, erased_at)
 );
 
 comment on table agui.erasure is
-    'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
-comment on column agui.erasure.scope is 'Its scope. May be set to null where the name itself must go.';
-comment on column agui.erasure.thread_id is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
+    'That threads were erased: when, by whom and why, without their names. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure.erased_key is
+    'A salted hash of the thread''s key (agui_internal.erasure_key), by which the thread is known when somebody names it. Without the salt no name can be '
+    'tried against it. The first half is that of the scope, as in thread_key.';
 comment on column agui.erasure.erased_at is 'When it was erased.';
 comment on column agui.erasure.erased_by is 'The role that was logged in.';
 comment on column agui.erasure.reason is 'What the caller gave as the reason.';
@@ -343,6 +349,18 @@ comment on column agui.erasure.runs is 'Number of runs that it had.';
 comment on column agui.erasure.events is 'Number of events that it had.';
 comment on column agui.erasure.allowed_at is 'When agui.lift_erasure let new events in; null: they are refused.';
 comment on column agui.erasure.allowed_by is 'The role that was logged in then.';
+
+create table agui_internal.erasure_salt (
+    only_row boolean primary key default true,
+    salt     bytea not null,
+    constraint erasure_salt_has_one_row check (only_row)
+);
+
+comment on table agui_internal.erasure_salt is
+    'What is hashed together with the keys of erased threads, in one row, for the owner alone. agui_internal.define_settings() makes it. Who has it and '
+    'agui.erasure can try names, as who has a whole dump can; without it, erased threads are no longer known.';
+comment on column agui_internal.erasure_salt.only_row is 'True: there is one row.';
+comment on column agui_internal.erasure_salt.salt is 'Random bytes.';
 
 create table agui_internal.setting (
     name          text primary key,
@@ -462,13 +480,13 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''2201dd04316efc314c6f37647d588dc336d686e5afa333d1373e26d5812f2bcb'', ''{
+as 'select 1, ''44fe0b36b1b7fe299fd13818304bc6433a7347789d4bc96ed09a96da79ce1efa'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

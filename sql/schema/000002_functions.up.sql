@@ -168,8 +168,15 @@ begin
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then
-        perform pg_advisory_xact_lock(lock)
-        from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+        perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
+        from (
+            select agui_internal.thread_lock_id(key) as lock, min(key::text) as key
+            from unnest(keys) as item (key)
+            group by lock
+            order by lock
+            offset 0
+        ) as item
+        where not pg_try_advisory_xact_lock(lock);
     else
         for call in
             with taken as materialized (
@@ -548,7 +555,7 @@ as $$
 declare
     erasure agui.erasure := agui_internal.erase_thread(agui_internal.key_to_change(thread_id, scope), reason);
 begin
-    if erasure.thread_key is null then
+    if erasure.erased_key is null then
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
@@ -560,10 +567,10 @@ $$;
 
 comment on function agui.erase(text, text, text) is
     'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
-    'is left is a row in agui.erasure, which is returned; while it stands, appends to the thread, and '
-    'whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the rights of '
-    'agui_maintainer. The space is free for other threads after the next vacuum; backups and WAL archives '
-    'hold the thread until they expire. '
+    'is left is a row in agui.erasure, without the name of the thread, which is returned; while it stands, appends to '
+    'the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the '
+    'rights of agui_maintainer. The space is free for other threads after the next vacuum; statistics, logs, '
+    'standbys, backups and WAL archives hold parts of the thread for a while (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -589,6 +596,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -598,7 +606,10 @@ begin
     stop_at := pg_catalog.clock_timestamp() + max_time;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
-            raise notice 'agui.erase_older does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('erase');
+            if blocked is null then
+                raise notice 'agui.erase_older does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
@@ -616,7 +627,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception
@@ -636,6 +647,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.erase_older cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -667,7 +684,7 @@ declare
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = key and erasure.allowed_at is null;
+    where erasure.erased_key = agui_internal.erasure_key(key) and erasure.allowed_at is null;
     return found;
 end
 $$;
@@ -753,7 +770,7 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
     'reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -1250,7 +1267,7 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
     'log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1349,7 +1366,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || message.type || '"', 'null')),
+                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
         end if;
 
@@ -1589,7 +1606,7 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
     'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1605,7 +1622,7 @@ as $function$
 declare
     patched record;
 begin
-    patched := agui_internal.json_patch_apply(doc, array[patch], null);
+    patched := agui_internal.json_patch_apply(doc, array[patch], null, null, false);
     if patched.problem is not null then
         raise exception 'JSON patch: %', patched.problem
             using errcode = 'UI020';
@@ -1622,17 +1639,21 @@ comment on function agui.json_patch(jsonb, jsonb) is
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;
 
--- sql/internal/types/patch_limits.sql
-create type agui_internal.patch_limits as (
+-- sql/internal/types/fold_limits.sql
+create type agui_internal.fold_limits as (
     document_bytes      bigint,
     document_depth      int,
     patch_operations    int,
     patch_copied_bytes  bigint,
-    patch_shifted_items bigint
+    patch_shifted_items bigint,
+    fold_bytes          bigint,
+    fold_messages       int,
+    fold_lanes          int,
+    fold_fuel           bigint
 );
 
-comment on type agui_internal.patch_limits is
-    'What JSON patches may make and take: the settings of these names (agui.setting).';
+comment on type agui_internal.fold_limits is
+    'What a fold and the JSON patches in it may make and take: the settings of these names (agui.setting).';
 
 -- sql/internal/json/json_patch_apply.sql
 -- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
@@ -1650,9 +1671,12 @@ comment on type agui_internal.patch_limits is
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
-    in limits agui_internal.patch_limits,
-    out applied int,
-    out problem text
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    in null_is_empty boolean,
+    out last_applied int,
+    out problem text,
+    out spent bigint
 )
 language plpgsql
 immutable
@@ -1728,8 +1752,10 @@ declare
     grown_count int;
     copied  bigint;  -- by the patch at hand
     shifted bigint;
+    behind  int;     -- items behind the place
 begin
-    applied := 0;
+    last_applied := 0;
+    spent := 0;
 
     -- Without copies a document grows by no more than what the patches say.
     size := octet_length(document::text);
@@ -1739,6 +1765,8 @@ begin
     end if;
 
     foreach patch in array patches loop
+        exit when spent > fuel;
+        patch_no := patch_no + 1;
         if jsonb_typeof(patch) is distinct from 'array' then
             problem := coalesce(problem, 'the patch: it is not a JSON array of operations');
             continue;
@@ -1747,8 +1775,19 @@ begin
             problem := coalesce(problem, format('the patch: it has more than %s operations', max_operations));
             continue;
         end if;
-        patch_no := patch_no + 1;
         noted := 0;
+        if null_is_empty and pieces[1] = 'null' then
+            node_noted[1] := patch_no;
+            noted := 1;
+            noted_nodes[1] := 1;
+            noted_pieces[1] := pieces[1];
+            noted_opened[1] := opened[1];
+            noted_sizes[1] := sizes[1];
+            pieces[1] := '{}';
+            if sizes is not null then
+                sizes[1] := 2;
+            end if;
+        end if;
         copied := 0;
         shifted := 0;
 
@@ -1879,14 +1918,18 @@ begin
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
                             listed := items[owner];
-                            shifted := shifted + cardinality(listed) - place - 1;
+                            behind := cardinality(listed) - place - 1;
+                            shifted := shifted + behind;
+                            spent := spent + case when behind <= 500 then behind else cardinality(listed) end;
                             listed := listed[: place] || listed[place + 2 :];
                         elsif step = 'add' and items[owner] is not null then
                             node_count := node_count + 1;
                             changed := node_count;
                             piece := value;
                             listed := items[owner];
-                            shifted := shifted + cardinality(listed) - place;
+                            behind := cardinality(listed) - place;
+                            shifted := shifted + behind;
+                            spent := spent + case when behind <= 500 then behind else cardinality(listed) end;
                             listed := listed[: place] || changed || listed[place + 1 :];
                         elsif step in ('take', 'remove', 'replace', 'add') then
                             changed := node;
@@ -1901,7 +1944,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at its from';
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -1949,7 +1992,9 @@ begin
                                         token := jsonb_array_length(parent);
                                     end if;
                                     if token ~ '^(0|[1-9][0-9]{0,8})$' and token::int <= jsonb_array_length(parent) then
-                                        shifted := shifted + jsonb_array_length(parent) - token::int;
+                                        behind := jsonb_array_length(parent) - token::int;
+                                        shifted := shifted + behind;
+                                        spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
                                         changed := node;
                                         piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
                                     else
@@ -1968,7 +2013,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at its from'
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -1989,7 +2034,9 @@ begin
                                         else agui_internal.json_pointer_get(piece, rest[: cardinality(rest) - 1])
                                     end;
                                     if jsonb_typeof(parent) = 'array' then
-                                        shifted := shifted + jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                        behind := jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                        shifted := shifted + behind;
+                                        spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
                                     end if;
                                     piece := piece #- rest;
                                 end if;
@@ -2109,6 +2156,7 @@ begin
                 end if;
                 printed := value::text;
                 copied := copied + octet_length(printed);
+                spent := spent + 4 * octet_length(printed);
                 if copied > max_copied then
                     failure := 'the patch copies too much';
                 end if;
@@ -2117,13 +2165,14 @@ begin
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                -- Without its path, which may name people: what is refused is in the server's log.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
         end loop;
 
         if failure is null then
-            applied := applied + 1;
+            last_applied := patch_no;
             continue;
         end if;
 
@@ -2151,12 +2200,14 @@ begin
 end
 $function$;
 
-comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) is
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) is
     'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also how many were applied, and the problem of the first one that was not. '
-    'A patch that goes beyond a limit fails too (limits null: only those of jsonb).';
+    'Also which was the last that was applied (0: none), the problem of the first one that was not, and the fuel that they used: 4 an octet that is '
+    'copied or moved, 1 an array item that is moved aside (all of the array, if that is far from its end). '
+    'A patch that goes beyond a limit fails too (limits null: only those of jsonb). Once more than fuel is used (null: never), the rest is left out. '
+    'null_is_empty: where the document is null, a patch finds an empty object.';
 
-revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) from public;
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) from public;
 
 -- sql/internal/json/json_patch_all.sql
 create or replace function agui_internal.json_patch_all(doc jsonb, patches jsonb[])
@@ -2165,7 +2216,7 @@ language sql
 immutable
 strict
 parallel safe
-return (agui_internal.json_patch_apply(doc, patches, null)).document;
+return (agui_internal.json_patch_apply(doc, patches, null, null, false)).document;
 
 comment on function agui_internal.json_patch_all(jsonb, jsonb[]) is
     'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '
@@ -2345,7 +2396,7 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
     'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
     'with it, UI017 the log ends before after_seq, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2455,7 +2506,7 @@ comment on type agui.poll_row is
     'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
     'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
     'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased.';
+    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 -- sql/api/live/poll.sql
 create or replace function agui.poll(
@@ -2463,6 +2514,7 @@ create or replace function agui.poll(
     after_seqs  bigint[],
     after_times timestamptz[] default null,
     max_rows    int default 100,
+    page_bytes  int default 16777216,
     scopes      text[] default null
 )
 returns setof agui.poll_row
@@ -2475,6 +2527,11 @@ as $$
 declare
     is_standby boolean := pg_is_in_recovery();
     own        record;
+    batch      record;
+    size       bigint;
+    room       bigint := page_bytes;
+    is_begun   boolean := false;
+    cut        int[] := '{}';  -- the threads that have more than fits
 begin
     select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
@@ -2485,7 +2542,7 @@ begin
             message = 'agui.poll needs arrays of one length, an item for each thread';
     end if;
 
-    return query
+    for batch in
     with asked as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
@@ -2496,9 +2553,7 @@ begin
                     from agui.thread as thread
                     where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
                 )
-                when holder.first_seq is null and exists (
-                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
-                ) then 'UI014'
+                when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
                     -- What a standby does not have yet may come.
                     case when not is_standby then 'UI017' end
@@ -2520,58 +2575,81 @@ begin
     )
     select
         asked.thread_no,
+        asked.problem,
+        news.first_seq,
+        news.n,
+        news.run_no,
+        news.recorded_at,
+        news.earlier_us,
+        news.events,
+        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
-        run.status,
-        batch.first_seq + seen.n,
-        batch.n - seen.n,
-        batch.recorded_at,
-        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
-        case
-            when seen.n = 0 then batch.events
-            else (
-                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
-                from json_array_elements(batch.events) with ordinality as element (value, position)
-                where element.position > seen.n
-            )
-        end,
-        null::text
+        run.status
     from asked
-    cross join lateral (
-        select batch.*
-        from agui.batch as batch
-        where batch.thread_key = asked.thread_key
-            and batch.first_seq > case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                else asked.after_seq
-            end
-        order by batch.first_seq
-        limit max_rows
-    ) as batch
+    left join lateral (
+        select stored.*, row_number() over (order by stored.first_seq) as place
+        from (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = asked.thread_key
+                and stored.first_seq > case
+                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                    else asked.after_seq
+                end
+            order by stored.first_seq
+            limit max_rows
+        ) as stored
+    ) as news on asked.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        where run.thread_key = asked.thread_key and run.run_no = news.run_no
         offset 0
     ) as run on true
-    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.problem is null
-    union all
-    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
-    from asked
-    where asked.problem is not null
-    order by 1, 4;
+    where asked.problem is not null or news.first_seq is not null
+    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
+    order by news.place, asked.thread_no
+    loop
+        continue when batch.thread_no = any (cut);
+        if batch.problem is not null then
+            return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
+            continue;
+        end if;
+        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        if is_begun and size > room then
+            cut := cut || batch.thread_no;
+            return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
+            continue;
+        end if;
+        is_begun := true;
+        room := room - size;
+        if batch.seen > 0 then
+            batch.earlier_us := batch.earlier_us[batch.seen + 1 :];
+            batch.events := (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > batch.seen
+            );
+        end if;
+        return next (
+            batch.thread_no, batch.run_id, batch.status, batch.first_seq + batch.seen, batch.n - batch.seen, batch.recorded_at,
+            batch.earlier_us, batch.events, null
+        )::agui.poll_row;
+    end loop;
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
     'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
+    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
+    'its thread_no: ask for it first in the next call. after_times, where given, are '
     'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
     'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
     'news. Works on a standby and through poolers. '
     'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
 
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
@@ -2773,7 +2851,7 @@ comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
     'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
     'after the event at_seq of its lineage or at at_time, whichever is earlier. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -2818,7 +2896,7 @@ comment on function agui.messages(text, text, bigint, timestamptz, text) is
     'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
     'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -2860,7 +2938,7 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
     'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -2886,7 +2964,7 @@ comment on function agui.state(text, text, bigint, timestamptz, text) is
     'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
     'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -3163,7 +3241,9 @@ begin
     saved := array_fill(''::text, array[cardinality(given)]);
 
     -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
-    perform agui_internal.ensure_writable_thread(item.thread_id, scope), pg_advisory_xact_lock(agui_internal.session_lock_id(item.thread_key))
+    perform
+        agui_internal.ensure_writable_thread(item.thread_id, scope),
+        agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
         select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
         from unnest(given) as asked
@@ -3308,7 +3388,11 @@ begin
         raise exception using
             errcode = '22023',
             message = format('there is no setting "%s"', name),
-            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+            hint = case
+                when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
+                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
+            end;
     end if;
     begin
         wanted := case
@@ -3397,7 +3481,7 @@ comment on function agui.compact_events(json, text) is
     'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
     'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. Where a run goes on behind its end, '
     'ends in the middle of something or lacks its beginning, the events that the protocol wants there are added. '
-    'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
+    'Errors: UI008 events is no JSON array, UI013 there is no such shape, UI023 the fold is over a limit.';
 
 revoke execute on function agui.compact_events(json, text) from public;
 
@@ -3433,12 +3517,13 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
     'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
     'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
-    'step), and the event that ended the run, none for one in progress; behind a run that ended with '
-    'interrupts, where they still wait and this run does not end with them itself. Shape stream: the '
-    'lineage''s events, as agui.compact_events has them. '
+    'step), and the event that ended the run, none for one in progress. An earlier run comes first where '
+    'interrupts still wait that this run does not end with itself, and, with messages and state in it, for a '
+    'run in progress that goes on from another or has subagents. Shape stream: the lineage''s events, as '
+    'agui.compact_events has them. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
     'same key, UI013 there is no such shape, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -4239,6 +4324,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
@@ -4255,7 +4341,10 @@ begin
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.compact does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact');
+            if blocked is null then
+                raise notice 'agui.compact does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -4326,6 +4415,12 @@ begin
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
     end if;
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4344,7 +4439,8 @@ comment on procedure agui.compact(int, interval, interval) is
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '
-    'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
+    'on a standby. Call it from pg_cron, or by hand outside a transaction block. '
+    'Errors: UI023 the fold of a run is over a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;
 
@@ -4359,6 +4455,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
+    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -4367,6 +4464,7 @@ begin
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
+    perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -4396,7 +4494,10 @@ begin
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
             set local search_path = pg_catalog, pg_temp;
-            raise notice 'agui.compact_running does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact_running');
+            if blocked is null then
+                raise notice 'agui.compact_running does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -4416,6 +4517,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact_running cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4433,7 +4540,7 @@ comment on procedure agui.compact_running(int, interval) is
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine.';
+    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -4516,11 +4623,14 @@ language plpgsql
 as $$
 declare
     stop_at pg_catalog.timestamptz;
-    stale   pg_catalog.record;
+    keys    pg_catalog.uuid[];
+    run_nos pg_catalog.int4[];
+    at      int := 0;  -- the run to do, of which a note is committed; 0: none yet
     runs    int := 0;
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -4530,35 +4640,64 @@ begin
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
+    perform agui_internal.forget_ended_runs('reap');
     commit;
     set local search_path = pg_catalog, pg_temp;
-    for stale in select * from agui_internal.stale_runs() loop
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+    select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)
+    into keys, run_nos
+    from agui_internal.stale_runs() as stale;
+    loop
+        exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            raise notice 'agui.reap does nothing more: another one is at work';
+            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
+            blocked := agui_internal.job_lock_problem('reap');
+            if blocked is null then
+                raise notice 'agui.reap does nothing more: another one is at work';
+            end if;
             exit;
         end if;
-        begin
-            if agui_internal.reap_run(stale.thread_key, stale.run_no) is not null then
-                runs := runs + 1;
-            end if;
-        exception
-            when others then
-                raise warning 'agui.reap: thread with key %, run number %: %', stale.thread_key, stale.run_no, sqlerrm;
-                failed := failed || pg_catalog.format('%s/%s', stale.thread_key, stale.run_no);
-                failure := coalesce(failure, sqlerrm);
-                code := coalesce(code, sqlstate);
-        end;
+        -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
+        perform pg_catalog.set_config('lock_timeout', '200ms', true);
+        if at > 0 then
+            begin
+                if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
+                    runs := runs + 1;
+                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                else
+                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                end if;
+            exception
+                when others then
+                    raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
+                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    if sqlstate <> '55P03' then
+                        failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
+                        failure := coalesce(failure, sqlerrm);
+                        code := coalesce(code, sqlstate);
+                    end if;
+            end;
+        end if;
+        at := at + 1;
+        exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;
+    commit;
+    set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.reap cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
             message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are closed; agui.verify says what is wrong with a thread.';
+            hint = 'The others are closed. agui.quarantine says when these are tried next; agui.verify says what is wrong with a thread.';
     end if;
     commit;
 end
@@ -4569,8 +4708,8 @@ comment on procedure agui.reap(int, interval) is
     'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
     'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
     'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
-    'after max_runs or max_time (null: when all are done). A run that cannot be closed does not hold up the '
-    'others and is the error in the end. Call it outside a transaction block.';
+    'after max_runs or max_time (null: when all are done). A run that fails does not hold up the others: it goes '
+    'into agui.quarantine, and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
 
@@ -4629,7 +4768,7 @@ comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as '
     'it is; answers how many snapshots it has now. Puts right the place of the thread in lists, too. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is damaged, so '
-    'nothing is touched.';
+    'nothing is touched, UI023 the fold is over a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -4654,6 +4793,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
@@ -4665,7 +4805,10 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.repack does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('repack');
+            if blocked is null then
+                raise notice 'agui.repack does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -4723,6 +4866,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.repack cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -5118,17 +5267,36 @@ comment on function agui_internal.reachable_since() is
 
 revoke execute on function agui_internal.reachable_since() from public;
 
+-- sql/internal/settings/setting_value.sql
+-- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
+create or replace function agui_internal.setting_value(name text)
+returns numeric
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    value constant numeric := (select setting.value from agui_internal.setting as setting where setting.name = setting_value.name);
+begin
+    if value is not null then
+        return value;
+    end if;
+    return (select known.default_value from agui_internal.known_settings() as known where known.name = setting_value.name);
+end
+$$;
+
+comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+
+revoke execute on function agui_internal.setting_value(text) from public;
+
 -- sql/internal/live/heartbeat_lease.sql
 create or replace function agui_internal.heartbeat_lease()
 returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (
-    select min(setting.value)
-    from agui_internal.setting as setting
-    where setting.name in ('heartbeat_lease', 'lease')
-));
+return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
     'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
@@ -5141,7 +5309,7 @@ returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
+return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
     'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
@@ -5272,7 +5440,7 @@ comment on view agui.quarantine is
     'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
     'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
 
-comment on column agui.quarantine.job is 'compact, compact_running or repack.';
+comment on column agui.quarantine.job is 'compact, compact_running, reap or repack.';
 
 comment on column agui.quarantine.scope is 'Scope of the thread.';
 
@@ -5312,6 +5480,32 @@ comment on column agui.setting.min_value is 'The least value that it takes.';
 comment on column agui.setting.max_value is 'The greatest value that it takes.';
 
 comment on column agui.setting.description is 'What it does.';
+
+-- sql/internal/tenants/own_erased_keys.sql
+create or replace function agui_internal.own_erased_keys(out low uuid, out high uuid)
+language sql
+stable
+security definer
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        case
+            when own.low = '00000000-0000-0000-0000-000000000000' and own.high = 'ffffffff-ffff-ffff-ffff-ffffffffffff' then own.low
+            else (left(agui_internal.erasure_key(own.low)::text, 18) || '-0000-000000000000')::uuid
+        end,
+        case
+            when own.low = '00000000-0000-0000-0000-000000000000' and own.high = 'ffffffff-ffff-ffff-ffff-ffffffffffff' then own.high
+            else (left(agui_internal.erasure_key(own.high)::text, 18) || '-ffff-ffffffffffff')::uuid
+        end
+    from agui_internal.own_keys() as own
+$$;
+
+comment on function agui_internal.own_erased_keys() is
+    'The range of keys in agui.erasure of the threads that the role that calls may change, all of them without row-level security; nulls: none. The first half '
+    'of a key there is that of the scope. The policy of agui.erasure looks here.';
+
+revoke execute on function agui_internal.own_erased_keys() from public;
 
 -- sql/api/views/stats.sql
 create or replace view agui.stats as
@@ -5369,7 +5563,9 @@ select
         where erasure.allowed_at is null
             and (
                 not agui_internal.has_row_security()
-                or erasure.thread_key >= (select low from monitored) and erasure.thread_key <= (select high from monitored)
+                or (select is_all from monitored)
+                or erasure.erased_key >= (select own.low from agui_internal.own_erased_keys() as own)
+                    and erasure.erased_key <= (select own.high from agui_internal.own_erased_keys() as own)
             )
     ) as erased_threads
 from run;
@@ -5454,6 +5650,7 @@ declare
     key         uuid;
     call        agui_internal.event_inspection;
     log_end     record;
+    head        agui.run;
     place       agui_internal.run_position;
     repeat      record;
     child_id    text;
@@ -5521,10 +5718,15 @@ begin
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject),
                     hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
             end if;
-            if not coalesce(parallel, false) and agui_internal.close_stale_runs(key, subject) then
+            select * into head
+            from agui.run as run
+            where run.thread_key = key
+            order by run.run_no desc
+            limit 1;
+            if not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
                 continue;  -- the end of the log has moved
             end if;
-            place := agui_internal.resolve_parent(key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
@@ -5605,7 +5807,8 @@ begin
         if log_end.run_no is null then
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
-                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at
+                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
+                open_from
             )
             values (
                 key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -5614,7 +5817,8 @@ begin
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
                 -- Or the next run would take it for abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end
+                case when imported and call.ended_by is null then clock_timestamp() end,
+                place.open_from
             );
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
@@ -5934,7 +6138,7 @@ begin
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then
@@ -6046,6 +6250,38 @@ comment on function agui_internal.json_too_deep(text, int) is
 
 revoke execute on function agui_internal.json_too_deep(text, int) from public;
 
+-- sql/internal/append/lock_holders.sql
+create or replace function agui_internal.lock_holders(lock_id bigint)
+returns text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        string_agg(distinct case
+            when lock.pid is null then 'a prepared transaction'
+            else format('process %s of role "%s"', lock.pid, session.usename)
+        end, ', '),
+        'another transaction'
+    )
+    from pg_locks as lock
+    left join pg_stat_activity as session
+        on session.pid = lock.pid
+    where lock.locktype = 'advisory'
+        and lock.database = (select oid from pg_database where datname = current_database())
+        and lock.classid = ((lock_id >> 32) & 4294967295)::oid
+        and lock.objid = (lock_id & 4294967295)::oid
+        and lock.objsubid = 1
+        and lock.granted
+        and lock.pid is distinct from pg_backend_pid()
+$$;
+
+comment on function agui_internal.lock_holders(bigint) is
+    'Who holds an advisory lock of this database, for an error: any role that can connect may take one.';
+
+revoke execute on function agui_internal.lock_holders(bigint) from public;
+
 -- sql/internal/append/lock_thread.sql
 create or replace function agui_internal.lock_thread(thread_key uuid)
 returns void
@@ -6056,7 +6292,7 @@ as $$
 begin
     -- Where nobody holds the lock, this is an expression and no query.
     if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
-        perform pg_catalog.pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), 'the thread with key ' operator(pg_catalog.||) thread_key::pg_catalog.text);
     end if;
     if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
         -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
@@ -6068,7 +6304,7 @@ $$;
 
 comment on function agui_internal.lock_thread(uuid) is
     'Takes the lock of whoever writes to a thread''s log, until the transaction ends. It is to be called in a statement of its own: under '
-    'READ COMMITTED the next statement then sees all that the last holder did.';
+    'READ COMMITTED the next statement then sees all that the last holder did. 55P03 as agui_internal.wait_for_lock says.';
 
 revoke execute on function agui_internal.lock_thread(uuid) from public;
 
@@ -6248,9 +6484,10 @@ begin atomic
         limit 1
     ) as thread
     cross join lateral (
-        select run.run_no
+        -- The index of runs in progress may be full of those that have ended since.
+        select run.run_no, run.status
         from agui.run as run
-        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
+        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id
         limit 1
     ) as run
     cross join lateral (
@@ -6260,7 +6497,8 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where thread.scope = next_place.scope
+    where run.status = 'running'
+        and thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
         -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
         and latest.first_seq < 9223372036854775807 - 4294967296
@@ -6295,6 +6533,38 @@ comment on function agui_internal.plain_event_count(json) is
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
+-- sql/internal/json/json_unguard.sql
+create or replace function agui_internal.json_unguard(document text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when strpos(document, '\u') = 0 then document
+    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
+end;
+
+comment on function agui_internal.json_unguard(text) is
+    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
+
+revoke execute on function agui_internal.json_unguard(text) from public;
+
+-- sql/internal/append/quoted_id.sql
+create or replace function agui_internal.quoted_id(id text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when id ~ '^[[{]' then 'which is no string'
+    else agui_internal.json_unguard(to_json(left(id, 200))::text)
+end;
+
+comment on function agui_internal.quoted_id(text) is
+    'An id that an event names (guarded text), for an error: all that errors say is in the server''s log, so nothing that can be no id.';
+
+revoke execute on function agui_internal.quoted_id(text) from public;
+
 -- sql/internal/append/refuse_disorder.sql
 create or replace function agui_internal.refuse_disorder(call agui_internal.event_inspection, subject text)
 returns void
@@ -6319,7 +6589,7 @@ begin
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
-            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
             hint = 'Append to the thread that the events belong to; without strict they are kept.';
     end if;
 end
@@ -6390,29 +6660,23 @@ create or replace trigger refuse_truncate
 -- sql/internal/types/run_position.sql
 create type agui_internal.run_position as (
     run_no    int,
-    parent_no int
+    parent_no int,
+    open_from int
 );
 
-comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root.';
+comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root. No run with a smaller number than open_from is in progress.';
 
 -- sql/internal/append/resolve_parent.sql
-create or replace function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text)
+create or replace function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text)
 returns agui_internal.run_position
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    head   agui.run;
     parent agui.run;
     place  agui_internal.run_position;
 begin
-    select * into head
-    from agui.run as run
-    where run.thread_key = resolve_parent.thread_key
-    order by run.run_no desc
-    limit 1;
-
     if parent_run_id is null then
         parent := head;
     elsif parent_run_id <> '' then
@@ -6426,7 +6690,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
@@ -6440,15 +6704,24 @@ begin
 
     place.run_no := coalesce(head.run_no, 0) + 1;
     place.parent_no := parent.run_no;
+    place.open_from := place.run_no;
+    if head.status = 'running' or head.open_from < head.run_no then
+        select run.run_no into place.open_from
+        from agui.run as run
+        where run.thread_key = resolve_parent.thread_key and run.status = 'running' and run.run_no >= head.open_from
+        order by run.run_no
+        limit 1;
+        place.open_from := coalesce(place.open_from, place.run_no);
+    end if;
     return place;
 end
 $$;
 
-comment on function agui_internal.resolve_parent(uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree: its number, and its parent (null: the head; '''': none). UI003: the parent is '
+comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
+    'Finds a new run''s place in its thread''s tree, given the run begun last: its number, and its parent (null: the head; '''': none). UI003: the parent is '
     'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.resolve_parent(uuid, text, text) from public;
+revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;
 
 -- sql/internal/append/scan_events.sql
 create or replace function agui_internal.scan_events(
@@ -6511,6 +6784,36 @@ comment on function agui_internal.thread_lock_id(uuid) is
     'The transaction-level advisory lock that whoever writes to a thread''s log takes first.';
 
 revoke execute on function agui_internal.thread_lock_id(uuid) from public;
+
+-- sql/internal/append/wait_for_lock.sql
+create or replace function agui_internal.wait_for_lock(lock_id bigint, subject text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    most_ms    constant int := 30000;
+    timeout    constant text := current_setting('lock_timeout');
+    timeout_ms constant int := least(nullif((select setting::int from pg_settings where name = 'lock_timeout'), 0), most_ms);
+begin
+    perform set_config('lock_timeout', timeout_ms::text, true);
+    perform pg_advisory_xact_lock(lock_id);
+    perform set_config('lock_timeout', timeout, true);
+exception
+    when lock_not_available then
+        raise exception using
+            errcode = '55P03',
+            message = format('%s is locked: %s has held the lock for %s ms and more', subject, agui_internal.lock_holders(lock_id), timeout_ms),
+            hint = 'Repeat the call when that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, 30 seconds at most.';
+end
+$$;
+
+comment on function agui_internal.wait_for_lock(bigint, text) is
+    'Takes an advisory lock until the transaction ends. It waits for lock_timeout, at most 30 seconds: any role that can connect may hold the lock. 55P03: it '
+    'is still held, and the message says by whom.';
+
+revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
 -- sql/internal/checkpoint/find_checkpoint.sql
 create or replace function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
@@ -6599,14 +6902,14 @@ begin
     perform agui_internal.own_key(thread_key);
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     if older_than is null then
-        perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
         -- A job does not wait for the transactions of others.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
             raise exception using
                 errcode = '55P03',
-                message = format('another transaction has the lock of the thread with key %s', thread_key);
+                message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
         end if;
         perform set_config('lock_timeout', '200ms', true);
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
@@ -6618,9 +6921,9 @@ begin
         return null;
     end if;
 
-    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, runs, events)
     select
-        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1
@@ -6654,6 +6957,56 @@ comment on function agui_internal.erase_thread(uuid, text, interval) is
     'holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
+
+-- sql/internal/erase/erased_at.sql
+create or replace function agui_internal.erased_at(thread_key uuid)
+returns timestamptz
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select erasure.erased_at
+    from agui.erasure as erasure
+    where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
+        and erasure.allowed_at is null
+$$;
+
+comment on function agui_internal.erased_at(uuid) is
+    'When a thread was erased that is not allowed again; null: it was not. Who reads threads may ask about one whose name is known; agui.erasure is for maintainers.';
+
+revoke execute on function agui_internal.erased_at(uuid) from public;
+
+-- sql/internal/erase/erasure_key.sql
+create or replace function agui_internal.erasure_key(thread_key uuid)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    salt bytea := (select known.salt from agui_internal.erasure_salt as known);
+begin
+    if salt is null then
+        raise exception using
+            errcode = '55000',
+            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be told from others',
+            hint = 'Restore the row with the data of the database, or, if the data is gone for good, call agui.grant_access().';
+    end if;
+    return encode(
+        substring(sha256(salt || substring(uuid_send(thread_key) for 8)) for 8) || substring(sha256(salt || uuid_send(thread_key)) for 8),
+        'hex'
+    )::uuid;
+end
+$$;
+
+comment on function agui_internal.erasure_key(uuid) is
+    'The key of a thread in agui.erasure: its thread_key, hashed with the salt of this database, half by half. For the owner alone: who can call it can try names.';
+
+revoke execute on function agui_internal.erasure_key(uuid) from public;
 
 -- sql/internal/types/inactive_thread.sql
 create type agui_internal.inactive_thread as (
@@ -6744,12 +7097,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased_at timestamptz;
+    erased_at timestamptz := agui_internal.erased_at(thread_key);
 begin
-    select erasure.erased_at into erased_at
-    from agui.erasure as erasure
-    where erasure.thread_key = refuse_erased.thread_key and erasure.allowed_at is null;
-    if found then
+    if erased_at is not null then
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),
@@ -6765,11 +7115,13 @@ revoke execute on function agui_internal.refuse_erased(uuid, text) from public;
 
 -- sql/internal/fold/fold_activity.sql
 create or replace function agui_internal.fold_activity(
-    inout document jsonb,
-    in content text,
+    inout content text,
     in patches text[],
-    in limits agui_internal.patch_limits,
-    out applied int
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    out last_applied int,
+    out spent bigint,
+    out octets bigint
 )
 language plpgsql
 immutable
@@ -6777,23 +7129,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    patched record;
+    document constant jsonb := coalesce(agui_internal.json_guard_numbers(content), '{}');
+    patched  record;
 begin
-    patched := agui_internal.json_patch_apply(
-        coalesce(nullif(coalesce(document, agui_internal.json_guard_numbers(content)::jsonb), 'null'), '{}'),
-        agui_internal.json_patches(patches),
-        limits
-    );
-    document := case when patched.applied > 0 then patched.document else document end;
-    applied := patched.applied;
+    octets := octet_length(document::text);
+    patched := agui_internal.json_patch_apply(document, agui_internal.json_patches(patches), limits, fuel, true);
+    if patched.last_applied > 0 then
+        content := agui_internal.json_guarded_from_jsonb(patched.document);
+    end if;
+    last_applied := patched.last_applied;
+    spent := patched.spent;
 end
 $function$;
 
-comment on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) is
-    'The content of an activity after patches (guarded JSON text), of which those that fail do nothing, and how many did not. The content '
-    'before is document or, where that is null, content (guarded JSON text).';
+comment on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) is
+    'The content of an activity (guarded JSON text; null: none) after patches, of which those that fail do nothing; which of them is the last that '
+    'did not (0: none), the fuel that they used, and the size of the content before. Once they use more than fuel, the rest is left out.';
 
-revoke execute on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) from public;
+revoke execute on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) from public;
 
 -- sql/internal/types/fold_node.sql
 -- A message or a tool call while agui_internal.fold_events changes it. One that came whole is untouched text, its body, until it changes; then
@@ -6806,22 +7159,25 @@ create type agui_internal.fold_node as (
     body           text,
     head           text,
     content        text,
-    document       jsonb,
+    activity_type  text,
     parent         int,
     same_as        int,
     is_shared      boolean,
     has_calls      boolean,
     grows          boolean,
     content_since  int,
-    metadata_since int
+    metadata_since int,
+    last_patch     int,
+    costs          boolean
 );
 
 comment on type agui_internal.fold_node is
     'A message or tool call. key: the id of a message, ''call '' and the id of a tool call; null for one without id, and for a message that was loaded. '
     'number: the stored version of a message, null when it is new or changed. body: the whole of it (guarded for a tool call); null once it is taken '
     'apart into head (the members that stay, with marks in place of the others) and content (what its string began with, or the content of an '
-    'activity; document: patched). parent: of a tool call the node of its message, 0 when that is gone. same_as: the node of the message that this '
-    'one is too, at a second place; is_shared: others are the same as this one. has_calls: nodes have it as their parent. grows: its string has grown, so it takes more.';
+    'activity, without the patches that wait). parent: of a tool call the node of its message, 0 when that is gone. same_as: the node of the message that this '
+    'one is too, at a second place; is_shared: others are the same as this one. has_calls: nodes have it as their parent. grows: its string has grown, so it takes more. '
+    'last_patch: the place of the last patch that waits; costs: one of them may use fuel.';
 
 -- sql/internal/fold/fold_assistant_call.sql
 create or replace function agui_internal.fold_assistant_call(
@@ -6937,14 +7293,16 @@ as $function$
         call.body,
         null::text,
         null::text,
-        null::jsonb,
+        null::text,
         call.message,
         null::int,
         null::boolean,
         null::boolean,
         null::boolean,
         null::int,
-        null::int
+        null::int,
+        null::int,
+        null::boolean
     from (
         select
             agui_internal.json_string_token((element.value -> 'id')::text) as id,
@@ -7109,14 +7467,17 @@ create type agui_internal.fold as (
     state         text,
     interrupts    text,
     lanes         text,
-    state_patches text[]
+    state_patches text[],
+    size          bigint,
+    spent         bigint
 );
 
 comment on type agui_internal.fold is
     'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
     'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
     'are one message that stands at several places; the number is negative when that message is new or has changed. '
-    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched.';
+    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched. '
+    'size: agui_internal.fold_size when that was looked at last, and what events have brought since; spent: the fuel that the last run has used (docs/settings.md).';
 
 -- sql/internal/fold/fold_events.sql
 -- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
@@ -7149,7 +7510,20 @@ declare
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
-    limits agui_internal.patch_limits;
+
+    -- The limits, and what counts towards them.
+    limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
+    size          bigint := start.size;   -- at the last look, less what had been brought by then
+    spent         bigint := start.spent;  -- fuel that the run has used, but for what its events brought
+    brought_before bigint := 0;           -- by the runs before it
+    message_count int;
+    state_costs   boolean := false;       -- among the patches that wait are some that may use fuel
+    nodes_cost    boolean := false;
+    copied_ids    text[] := '{}';         -- what patches with copies have changed since the last look
+
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits);
 
     -- The conversation, while it is taken apart.
     is_loaded    boolean := false;
@@ -7192,31 +7566,96 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
+                if state_costs then
+                    -- What they use counts, even if nothing is left of what they do.
+                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                    result.state_patches := state_patches;
+                    result.spent := spent;
+                    spent := (agui_internal.fold_patched(result, limits)).spent;
+                    state_costs := false;
+                end if;
                 state := step.content;
                 state_patches := '{}';
                 continue;
             when 'patch state' then
                 state_patches := array_append(state_patches, step.content);
+                state_costs := state_costs or step.costs;
+                if step.copies and array_position(copied_ids, '') is null then
+                    copied_ids := array_append(copied_ids, '');
+                    size := size + limits.document_bytes;
+                end if;
                 continue;
             when 'set interrupts' then
                 result.interrupts := step.content;
                 continue;
             when 'list messages' then
                 if is_loaded then
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+                    result.spent := spent;
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+                    spent := result.spent;
                     is_loaded := false;
+                    nodes_cost := false;
+                end if;
+                spent := spent + 64 * cardinality(result.message_ids);
+                if spent > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
                 end if;
                 result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                if cardinality(result.message_ids) > limits.fold_messages then
+                    perform agui_internal.refuse_fold(
+                        thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
+                    );
+                end if;
                 continue;
-            when 'end' then
-                result.lanes := step.content;
-                result.through_seq := coalesce(step.seq, result.through_seq);
+            when 'look', 'end run', 'end' then
+                if is_loaded and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes) then
+                    result.spent := spent;
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+                    spent := result.spent;
+                    is_loaded := false;
+                    nodes_cost := false;
+                end if;
+                if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                    result.state_patches := state_patches;
+                    result.spent := spent;
+                    result := agui_internal.fold_patched(result, limits);
+                    spent := result.spent;
+                    state := null;
+                    state_patches := '{}';
+                    state_costs := false;
+                end if;
+                if size + step.brought > limits.fold_bytes then
+                    size := agui_internal.fold_size(result) - step.brought;
+                    if size + step.brought > limits.fold_bytes then
+                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought);
+                    end if;
+                    spent := spent + size + step.brought;
+                    copied_ids := '{}';
+                end if;
+                if spent + step.brought - brought_before > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(
+                        thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought - brought_before
+                    );
+                end if;
+                if step.action = 'end run' then
+                    spent := 0;
+                    brought_before := step.brought;
+                elsif step.action = 'end' then
+                    result.lanes := step.content;
+                    result.through_seq := coalesce(step.seq, result.through_seq);
+                    result.size := size + step.brought;
+                    result.spent := spent + step.brought - brought_before;
+                end if;
                 continue;
+            when 'refuse lanes' then
+                perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_lanes', limits.fold_lanes, limits.fold_lanes + 1);
             else
                 null;
         end case;
@@ -7228,6 +7667,7 @@ begin
             if not is_loaded then
                 nodes := agui_internal.fold_load(result);
                 loaded_count := cardinality(nodes);
+                message_count := loaded_count;
                 node_count := loaded_count;
                 first_node := case when loaded_count > 0 then 1 end;
                 last_node := nullif(loaded_count, 0);
@@ -7384,6 +7824,7 @@ begin
 
                 when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
                     -- The message gives way, with all that it had.
+                    spent := spent + 64 * message_count;
                     for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
                         continue when nodes[gone].parent is distinct from node;
                         id := nodes[gone].key;
@@ -7412,6 +7853,12 @@ begin
 
             -- Place a new message: at the end, but for the result of a tool call.
 
+            if added is not null then
+                message_count := message_count + 1;
+                if message_count > limits.fold_messages then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, message_count);
+                end if;
+            end if;
             if added is not null and insert_after <> last_node then
                 following[added] := following[insert_after];
                 following[insert_after] := added;
@@ -7435,12 +7882,13 @@ begin
                         case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
                     );
                     if part.metadata is not null then
-                        changes := array_append(changes, (place, 'merge', part.metadata)::agui_internal.fold_change);
+                        changes := array_append(changes, (place, 'merge', part.metadata, null, null)::agui_internal.fold_change);
                     end if;
                     opened.number := null;
                     opened.body := null;
                     opened.head := part.head;
                     opened.content := part.content;
+                    opened.activity_type := part.activity_type;
                     nodes[place] := opened;
                     untouched := least(untouched, place - 1);
                 end if;
@@ -7459,7 +7907,7 @@ begin
                 if strpos(nodes[touched].head, '"\\metadata"') = 0 then
                     nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
                 end if;
-                changes := array_append(changes, (touched, 'merge', step.metadata)::agui_internal.fold_change);
+                changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
             end if;
 
             case
@@ -7467,7 +7915,7 @@ begin
                     null;
 
                 when step.action = 'grow' then
-                    changes := array_append(changes, (touched, 'grow', step.content)::agui_internal.fold_change);
+                    changes := array_append(changes, (touched, 'grow', step.content, null, null)::agui_internal.fold_change);
                     if nodes[touched].grows is null then
                         nodes[touched].content := coalesce(nodes[touched].content, '""');
                         nodes[touched].grows := true;
@@ -7475,30 +7923,48 @@ begin
 
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
+                        if nodes[node].costs then
+                            -- What they use counts, even if nothing is left of what they do.
+                            spent := spent + (
+                                agui_internal.fold_activity(
+                                    nodes[node].content,
+                                    agui_internal.fold_patches_of(changes, nodes[node].last_patch),
+                                    limits,
+                                    limits.fold_fuel - spent
+                                )
+                            ).spent;
+                        end if;
                         nodes[node].content := step.content;
-                        nodes[node].document := null;
+                        nodes[node].activity_type := step.activity_type;
                         nodes[node].content_since := cardinality(changes);
+                        nodes[node].last_patch := null;
+                        nodes[node].costs := null;
                     end if;
 
                 when step.action = 'patch activity' then
-                    -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
-                    -- makes null is an empty object for the next one.
-                    if nodes[node].content is not null
-                        and (nodes[node].head::json -> 'activityType')::text = step.activity_type
-                        and strpos(step.content, '""') = 0
-                        and nodes[node].is_shared is null
-                    then
-                        changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
+                    nodes_cost := nodes_cost or step.costs;
+                    if step.copies and array_position(copied_ids, step.id) is null then
+                        copied_ids := array_append(copied_ids, step.id);
+                        size := size + limits.document_bytes;
+                    end if;
+                    -- It waits for the end, with the others, unless something else depends on whether it succeeds.
+                    if nodes[node].content is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
+                        changes := array_append(
+                            changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
+                        );
+                        nodes[node].last_patch := cardinality(changes);
+                        nodes[node].costs := nodes[node].costs or step.costs;
                     else
-                        if limits is null then
-                            limits := agui_internal.limits_of_patches();
-                        end if;
-                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content, limits);
-                        detaches := part.applied and nodes[node].is_shared is true;
-                        nodes[node].document := case when detaches then part.before else part.patched end;
-                        nodes[node].content_since := cardinality(changes);
-                        if part.applied and not detaches then
-                            nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                        part := agui_internal.fold_activity(nodes[node].content, array[step.content], limits, limits.fold_fuel - spent);
+                        spent := spent + 4 * part.octets;
+                        detaches := part.last_applied > 0 and nodes[node].is_shared is true;
+                        if not detaches then
+                            spent := spent + part.spent;
+                            if part.last_applied > 0 then
+                                nodes[node].content := part.content;
+                                nodes[node].activity_type := step.activity_type;
+                                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                            end if;
                         end if;
                     end if;
 
@@ -7509,15 +7975,16 @@ begin
             -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
 
             exit attempt when not detaches;
-            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+            spent := spent + 64 * message_count;
+            result.spent := spent;
+            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+            spent := result.spent;
             result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
-    if is_loaded then
-        result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
-    end if;
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;
     return result;
@@ -7627,7 +8094,10 @@ revoke execute on function agui_internal.fold_first(agui_internal.fold_node[], t
 --     set state          content
 --     patch state        content (the patch)
 --     set interrupts     content (not guarded)
---     end                content (the chunk lanes, not guarded): the last step
+--     look               brought: the fold may have become too large
+--     end run            brought: the same, and all steps of a run have come
+--     end                content (the chunk lanes, not guarded), brought: the last step
+--     refuse lanes       too many chunk lanes are open; no step follows but the end
 create type agui_internal.fold_step as (
     seq           bigint,
     action        text,
@@ -7641,12 +8111,16 @@ create type agui_internal.fold_step as (
     parent_id     text,
     activity_type text,
     replaces      boolean,
-    messages      json
+    messages      json,
+    costs         boolean,
+    copies        boolean,
+    brought       bigint
 );
 
 comment on type agui_internal.fold_step is
     'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
-    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call.';
+    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call. '
+    'costs: whether the patch may use fuel; copies: whether it copies. brought: the octets that all events have brought, this one included.';
 
 -- sql/internal/fold/fold_growth.sql
 -- Not strict, and without a query in it, so that it is inlined where it is called.
@@ -7663,6 +8137,9 @@ return (
     null,
     null,
     replace(rtrim(pieces, E'\x01'), E'"\x01"', ''),
+    null,
+    null,
+    null,
     null,
     null,
     null,
@@ -7686,16 +8163,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold;
 begin
-    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
-    result.lanes := null;
-    result := agui_internal.fold_given(result, (
+    result := agui_internal.fold_given(start, (
         select '{"type":"RUN_STARTED","input":' || given.input || '}'
         from agui.run_input as given
         where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
     ));
-    result.lanes := start.lanes;
     result.through_seq := start.through_seq;
     return result;
 end
@@ -7780,7 +8254,7 @@ declare
 begin
     nodes := array(
         select (
-            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null
+            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null, null, null
         )::agui_internal.fold_node
         from unnest(fold.message_nos, fold.roles, fold.bodies) with ordinality as message (number, role, body, position)
         order by message.position
@@ -7829,6 +8303,22 @@ comment on function agui_internal.fold_loaded_keys(text[], text[]) is
     'The keys of the messages of an agui_internal.fold with the place of the first message that has each, for agui_internal.fold_find.';
 
 revoke execute on function agui_internal.fold_loaded_keys(text[], text[]) from public;
+
+-- sql/internal/fold/fold_look.sql
+-- Not strict, and without a query in it, so that it is inlined where it is called.
+create or replace function agui_internal.fold_look(action text, brought bigint)
+returns agui_internal.fold_step
+language sql
+immutable
+parallel safe
+return (
+    null, action, null, null, null, null, null, null, null, null, null, null, null, null, null, brought
+)::agui_internal.fold_step;
+
+comment on function agui_internal.fold_look(text, bigint) is
+    'The step at which agui_internal.fold_events looks whether the fold is within its limits, after so many octets of events.';
+
+revoke execute on function agui_internal.fold_look(text, bigint) from public;
 
 -- sql/internal/json/json_member_set.sql
 -- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
@@ -8002,6 +8492,7 @@ begin
 
         when 'show activity' then
             made.content := step.content;
+            made.activity_type := step.activity_type;
             made.head := '{' || concat_ws(
                 ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
                 '"subagentRunId":' || owner
@@ -8035,7 +8526,8 @@ create or replace function agui_internal.fold_open(
     in is_call boolean,
     out head text,
     out content text,
-    out metadata text
+    out metadata text,
+    out activity_type text
 )
 language plpgsql
 immutable
@@ -8048,6 +8540,7 @@ declare
     given    constant pg_catalog.json := whole operator(pg_catalog.->) 'metadata';
 begin
     metadata := case when pg_catalog.json_typeof(given) operator(pg_catalog.=) 'object' then given end;
+    activity_type := case when not is_call then whole operator(pg_catalog.->) 'activityType' end;
     content := case when is_call then function operator(pg_catalog.->) 'arguments' else whole operator(pg_catalog.->) 'content' end;
 
     head := agui_internal.json_member_set(
@@ -8066,65 +8559,36 @@ end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, and the '
-    'head, the object with marks in their places.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, the '
+    'activityType, and the head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;
 
--- sql/internal/types/fold_change.sql
-create type agui_internal.fold_change as (
-    node int,
-    kind text,
-    text text
-);
-
-comment on type agui_internal.fold_change is
-    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON).';
-
--- sql/internal/fold/fold_patch_now.sql
-create or replace function agui_internal.fold_patch_now(
-    in node agui_internal.fold_node,
-    in node_no int,
-    in changes agui_internal.fold_change[],
-    in patch text,
-    in limits agui_internal.patch_limits,
-    out before jsonb,
-    out patched jsonb,
-    out applied boolean
-)
+-- sql/internal/fold/fold_patch_copies.sql
+create or replace function agui_internal.fold_patch_copies(patch text)
+returns boolean
 language plpgsql
 immutable
+strict
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    part record;
 begin
-    part := agui_internal.fold_activity(
-        node.document,
-        node.content,
-        array(
-            select change.text
-            from unnest(changes[coalesce(node.content_since, 0) + 1 :]) with ordinality as change
-            where change.node = node_no and change.kind = 'patch'
-            order by change.ordinality
-        ),
-        limits
-    );
-    before := part.document;
-    part := agui_internal.fold_activity(before, node.content, array[patch], limits);
-    patched := part.document;
-    applied := part.applied > 0;
+    return patch ~ '"copy"|\\u00'
+        and exists (
+            select
+            from json_array_elements(patch::json) as operation (value)
+            where json_typeof(operation.value) = 'object' and operation.value ->> 'op' = 'copy'
+        );
 end
 $function$;
 
-comment on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text, agui_internal.patch_limits) is
-    'The document of an activity with the patches that wait for it, and with one more: whether that succeeds, and what it makes.';
+comment on function agui_internal.fold_patch_copies(text) is 'Whether a JSON patch (guarded JSON text, an array) has an operation "copy".';
 
-revoke execute on function agui_internal.fold_patch_now(agui_internal.fold_node, int, agui_internal.fold_change[], text, agui_internal.patch_limits) from public;
+revoke execute on function agui_internal.fold_patch_copies(text) from public;
 
 -- sql/internal/fold/fold_patched.sql
-create or replace function agui_internal.fold_patched(fold agui_internal.fold)
+create or replace function agui_internal.fold_patched(fold agui_internal.fold, limits agui_internal.fold_limits default null)
 returns agui_internal.fold
 language plpgsql
 stable
@@ -8135,22 +8599,28 @@ declare
     patched record;
 begin
     if cardinality(fold.state_patches) > 0 then
+        limits := coalesce(limits, agui_internal.limits_of_folds());
         patched := agui_internal.json_patch_apply(
-            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches), agui_internal.limits_of_patches()
+            agui_internal.json_to_jsonb(fold.state),
+            agui_internal.json_patches(fold.state_patches),
+            limits,
+            limits.fold_fuel - fold.spent,
+            false
         );
-        if patched.applied > 0 then
+        if patched.last_applied > 0 then
             fold.state := agui_internal.json_from_jsonb(patched.document);
         end if;
         fold.state_patches := '{}';
+        fold.spent := fold.spent + patched.spent;
     end if;
     return fold;
 end
 $function$;
 
-comment on function agui_internal.fold_patched(agui_internal.fold) is
-    'A fold with its patches applied to its state, each whole or, when it fails, not at all.';
+comment on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) is
+    'A fold with its patches applied to its state, each whole or, when it fails, not at all. limits: null reads them.';
 
-revoke execute on function agui_internal.fold_patched(agui_internal.fold) from public;
+revoke execute on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) from public;
 
 -- sql/internal/fold/fold_patched_body.sql
 create or replace function agui_internal.fold_patched_body(body text)
@@ -8175,6 +8645,45 @@ comment on function agui_internal.fold_patched_body(text) is
     'An activity whose content was patched outside of the database, in the spelling that patches in SQL give it: that of jsonb.';
 
 revoke execute on function agui_internal.fold_patched_body(text) from public;
+
+-- sql/internal/types/fold_change.sql
+create type agui_internal.fold_change as (
+    node int,
+    kind text,
+    text text,
+    name text,
+    previous int
+);
+
+comment on type agui_internal.fold_change is
+    'What comes to a node (agui_internal.fold_node): ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
+    'with the activityType (name) that it gives and the place of the patch of the same node before it (previous).';
+
+-- sql/internal/fold/fold_patches_of.sql
+create or replace function agui_internal.fold_patches_of(changes agui_internal.fold_change[], last_patch int)
+returns text[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    patches text[] := '{}';
+    place   int := last_patch;
+begin
+    while place is not null loop
+        patches := array_append(patches, changes[place].text);
+        place := changes[place].previous;
+    end loop;
+    return array(select patch.text from unnest(patches) with ordinality as patch (text, position) order by patch.position desc);
+end
+$function$;
+
+comment on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) is
+    'The patches of an activity that wait among the changes of agui_internal.fold_events, given the place of the last of them, in their order.';
+
+revoke execute on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) from public;
 
 -- sql/internal/fold/fold_raw_events.sql
 create or replace function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json)
@@ -8268,12 +8777,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold := start;  -- with the fuel of the run at hand
     first_segment int := 1;  -- those before it are folded
     segment       int;
     at_start      boolean[];
     place         agui_internal.input_place;
 begin
+    result.spent := 0;
     for place in
         select * from agui_internal.input_places(thread_key, run_nos, through_seqs)
     loop
@@ -8291,6 +8801,7 @@ begin
                 null, at_start[first_segment : segment - 1]
             );
             first_segment := segment;
+            result.spent := 0;
         end if;
         result := agui_internal.fold_input(result, thread_key, place.run_no);
     end loop;
@@ -8319,7 +8830,8 @@ create or replace function agui_internal.fold_settle(
     first_node int,
     following int[],
     untouched int,
-    changes agui_internal.fold_change[]
+    changes agui_internal.fold_change[],
+    limits agui_internal.fold_limits
 )
 returns agui_internal.fold
 language plpgsql
@@ -8334,8 +8846,8 @@ declare
     loaded_count constant int := cardinality(before.message_ids);
     node         agui_internal.fold_node;
     part         record;
+    patched      record;
     metadata     text[];
-    limits       agui_internal.patch_limits;
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
@@ -8404,19 +8916,25 @@ begin
         metadata[part.node] := part.merged;
     end loop;
 
-    -- Activities.
-    if exists (select from unnest(changes) as change where change.kind = 'patch') then
-        limits := agui_internal.limits_of_patches();
-    end if;
+    -- Activities. The last patch that succeeds gives the type.
     for part in
-        select change.node, array_agg(change.text order by change.ordinality) as patches
+        select
+            change.node,
+            array_agg(change.text order by change.ordinality) as patches,
+            array_agg(change.name order by change.ordinality) as types
         from unnest(changes) with ordinality as change
         where change.kind = 'patch'
         group by change.node
     loop
-        nodes[part.node].document := (
-            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches, limits)
-        ).document;
+        patched := agui_internal.fold_activity(nodes[part.node].content, part.patches, limits, limits.fold_fuel - result.spent);
+        result.spent := result.spent + patched.spent;
+        if result.spent > limits.fold_fuel then
+            return result;
+        end if;
+        nodes[part.node].content := patched.content;
+        if part.types[patched.last_applied] <> nodes[part.node].activity_type then
+            nodes[part.node].head := agui_internal.fold_member(nodes[part.node].head, 'activityType', part.types[patched.last_applied]);
+        end if;
     end loop;
 
     -- Tool calls, in the order in which their message got them, of the messages that were changed.
@@ -8455,7 +8973,7 @@ begin
                 else agui_internal.json_unguard(
                     agui_internal.fold_close(
                         node.head,
-                        coalesce(agui_internal.json_guarded_from_jsonb(node.document), node.content),
+                        node.content,
                         metadata[version],
                         calls[version]
                     )
@@ -8474,14 +8992,33 @@ end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
 ) is
     'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
-    'messages, as many as are untouched, are those of before.';
+    'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
 ) from public;
+
+-- sql/internal/fold/fold_size.sql
+create or replace function agui_internal.fold_size(fold agui_internal.fold)
+returns bigint
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return octet_length(fold.state) + octet_length(fold.interrupts)
+        + (select coalesce(sum(octet_length(body)), 0) from unnest(fold.bodies) as body);
+end
+$function$;
+
+comment on function agui_internal.fold_size(agui_internal.fold) is
+    'The size of a fold, which the setting fold_bytes limits: the octets of its messages, state and interrupts, without the patches that wait.';
+
+revoke execute on function agui_internal.fold_size(agui_internal.fold) from public;
 
 -- sql/internal/fold/fold_snapshot_messages.sql
 -- MESSAGES_SNAPSHOT. A message that the snapshot names takes the snapshot's version in its present place, new ones follow in the
@@ -8559,19 +9096,12 @@ begin
             place.*,
             first.message_no as first_no,
             named.role,
-            case when compared.says_the_same then first.body else named.body end as body,
-            compared.says_the_same
+            named.body,
+            first.body = named.body as is_same
         from place
         join present as first on first.position = place.first_position
         join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
         join named on named.position = last.position
-        cross join lateral (
-            select case
-                when first.body = named.body then true
-                else agui_internal.json_to_jsonb(first.body)::text = agui_internal.json_to_jsonb(named.body)::text
-            end as says_the_same
-            offset 0  -- so that they are compared once, not wherever the answer is used
-        ) as compared
     ),
     version as (
         select
@@ -8582,7 +9112,7 @@ begin
             case when renewed.key is null then present.role else renewed.role end as role,
             case
                 when renewed.key is null then present.message_no
-                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.is_same and renewed.first_no > 0 then renewed.first_no
                 when renewed.places > 1
                     then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no
@@ -8629,8 +9159,14 @@ revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fo
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
+--
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
+--
+-- It counts what the events bring, in octets: of a piece of a string the piece and one more, of any other step the texts in it. The fold is looked
+-- at ('look') where that adds up to another quarter of what it may hold, and behind a patch that copies. compaction.Fold counts the same.
 create or replace function agui_internal.fold_steps(
     thread_key uuid,
     run_nos int[],
@@ -8638,7 +9174,8 @@ create or replace function agui_internal.fold_steps(
     through_seqs bigint[],
     given json,
     takes_input boolean[],
-    lanes text
+    lanes text,
+    limits agui_internal.fold_limits
 )
 returns setof agui_internal.fold_step
 language plpgsql
@@ -8662,6 +9199,12 @@ declare
     growing     int;
     buffer      text := '';
 
+    -- What was brought, but for what is in the buffer; where the next look is due, and how long the buffer may become until then.
+    brought    bigint := 0;
+    look_every constant bigint := greatest(coalesce(limits.fold_bytes, 67108864) / 4, 1);
+    next_look  bigint := look_every;
+    long       bigint := least(4000, next_look);
+
     -- The event that brought the last piece, while no other has come since.
     grown_type  text;
     grown_id    text;
@@ -8683,22 +9226,44 @@ declare
     input         json;
     messages      json;
     content       text;
+    patched       text;
+    is_for_state  boolean;
+    is_due        boolean;
+    begins_run    boolean := false;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
+    <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -8712,11 +9277,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -8726,7 +9292,7 @@ begin
             and event."subagentRunId"::text is not distinct from grown_owner
             and event.delta::text ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
-            and octet_length(buffer) < 4000
+            and octet_length(buffer) < long
         then
             buffer := buffer || event.delta::text || E'\x01';
             continue;
@@ -8776,7 +9342,9 @@ begin
                 continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
                 open_lanes := chunk.lanes;
                 step.id := chunk.id;
-                if chunk.goes_on then
+                if jsonb_array_length(open_lanes) > limits.fold_lanes and not chunk.goes_on then
+                    step.action := 'refuse lanes';
+                elsif chunk.goes_on then
                     continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
                     piece := coalesce(event.delta::text, '""');
                 else
@@ -8869,6 +9437,7 @@ begin
                 step.metadata := null;
                 step.content := nullif((input -> 'state')::text, 'null');
                 step.action := case when step.content is not null then 'set state' end;
+                begins_run := given is not null;
 
             when event.type = 'RUN_FINISHED' then
                 step.content := '[]';
@@ -8885,6 +9454,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -8910,23 +9480,28 @@ begin
             end;
         end if;
 
-        -- What is for the state and the run has no order with what is for the messages.
+        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long. What is for the state and the
+        -- run has no order with what is for the messages.
 
-        if step.action in ('set state', 'patch state', 'set interrupts') then
-            return next step;
-            continue when messages is null;
-            step.action := null;
+        is_for_state := step.action in ('set state', 'patch state', 'set interrupts');
+        if patch is not null or step.action = 'patch state' then
+            patched := coalesce(patch, step.content);
+            step.costs := patched ~ '"copy"|"move"|/[0-9]+"|\\u00';
+            step.copies := step.costs and agui_internal.fold_patch_copies(patched);
         end if;
-
-        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long.
-
+        is_due := brought + octet_length(buffer) >= next_look;
         if growing is not null
             and (
-                coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null
+                case when is_for_state then messages is not null else coalesce(step.action, patch, messages::text) is not null end
+                or piece is not null and step.metadata is not null
                 or cardinality(grown_keys) > 30
                 or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+                or is_due
+                or step.copies
+                or begins_run
             )
         then
+            brought := brought + octet_length(buffer);
             grown_texts[growing] := grown_texts[growing] || buffer;
             for place in 1 .. cardinality(grown_keys) loop
                 return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
@@ -8936,12 +9511,37 @@ begin
             growing := null;
             buffer := '';
         end if;
+        if is_due then
+            return next agui_internal.fold_look('look', brought);
+            next_look := (brought / look_every + 1) * look_every;
+        end if;
+        if begins_run then
+            return next agui_internal.fold_look('end run', brought);
+            begins_run := false;
+        end if;
+
+        -- What the event brings.
+
+        if coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null then
+            brought := brought + octet_length(concat(
+                step.id, step.owner, step.metadata, event.role, step.name, step.parent_id, step.activity_type, step.content, step.messages,
+                patch, messages, case when step.action is null then piece end
+            ));
+        end if;
+        long := least(4000, next_look - brought);
 
         -- Hand out the steps of this event. Its metadata goes with the first of them.
 
         if step.action is not null then
             return next step;
+            exit segments when step.action = 'refuse lanes';
             step.metadata := null;
+        end if;
+        if is_for_state then
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
+            continue when messages is null;
         end if;
 
         if messages is not null then
@@ -8957,6 +9557,9 @@ begin
             step.action := case when patch is not null then 'patch activity' else 'grow' end;
             step.content := coalesce(patch, piece);
             return next step;
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
 
         elsif piece is not null then
             key := case when step.is_call then 'call ' || step.id else step.id end;
@@ -8967,6 +9570,8 @@ begin
                 grown_texts[place] := '';
             end if;
             if growing <> place then
+                brought := brought + octet_length(buffer);
+                long := least(4000, next_look - brought);
                 grown_texts[growing] := grown_texts[growing] || buffer;
                 buffer := '';
             end if;
@@ -8978,28 +9583,47 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
-    end loop;
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
 
     if growing is not null then
+        brought := brought + octet_length(buffer);
         grown_texts[growing] := grown_texts[growing] || buffer;
         for place in 1 .. cardinality(grown_keys) loop
             return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
         end loop;
+        grown_keys := '{}';
+        grown_texts := '{}';
+        growing := null;
+        buffer := '';
     end if;
+    if segment < cardinality(run_nos) then
+        return next agui_internal.fold_look('end run', brought);
+        grown_type := null;
+    end if;
+    end loop segments;
 
     step := null;
     step.seq := last_seq;
     step.action := 'end';
     step.content := agui_internal.json_unguard(open_lanes::text);
+    step.brought := brought;
     return next step;
 end
 $function$;
 
-comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) is
-    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) is
+    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, the chunk lanes that are open before, and the limits.';
 
-revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) from public;
 
 -- sql/internal/fold/fold_takes.sql
 create or replace function agui_internal.fold_takes(step agui_internal.fold_step, node agui_internal.fold_node)
@@ -9133,7 +9757,8 @@ declare
 begin
     select
         snapshot.through_seq, list.message_nos, list.message_ids, list.roles, list.bodies,
-        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}'
+        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}',
+        octet_length(snapshot.state::text) + octet_length(snapshot.interrupts::text) + list.octets, 0
     into fold
     from agui.snapshot as snapshot
     cross join lateral (
@@ -9141,7 +9766,8 @@ begin
             coalesce(array_agg(item.message_no), '{}'),
             coalesce(array_agg(item.message_id), '{}'),
             coalesce(array_agg(item.role), '{}'),
-            coalesce(array_agg(item.body), '{}')
+            coalesce(array_agg(item.body), '{}'),
+            coalesce(sum(octet_length(item.body)), 0)
         from (
             -- Sorted once for all of the arrays.
             select message.message_no, message.message_id, message.role, message.body::text as body
@@ -9151,11 +9777,11 @@ begin
                     and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
             order by part.position, message.message_no
         ) as item
-    ) as list (message_nos, message_ids, roles, bodies)
+    ) as list (message_nos, message_ids, roles, bodies, octets)
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 
     if not found then
-        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}');
+        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}', 4, 0);
     end if;
     return fold;
 end
@@ -9165,6 +9791,45 @@ comment on function agui_internal.load_snapshot(uuid, int) is
     'The fold that a run''s snapshot holds; where there is none, the fold of nothing: no messages, state {}.';
 
 revoke execute on function agui_internal.load_snapshot(uuid, int) from public;
+
+-- sql/internal/fold/refuse_fold.sql
+create or replace function agui_internal.refuse_fold(
+    thread_key uuid,
+    run_nos int[],
+    seq bigint,
+    setting text,
+    allowed bigint,
+    reached bigint
+)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    run_id text;
+begin
+    select run.run_id into run_id
+    from agui.run as run
+    where run.thread_key = refuse_fold.thread_key
+        and run.run_no = any (run_nos)
+        and run.first_seq <= coalesce(seq, 9223372036854775807)
+    order by run.run_no desc
+    limit 1;
+    raise exception using
+        errcode = 'UI023',
+        message = format('%s cannot be folded: it goes beyond the limit %s',
+            coalesce(format('the lineage of run "%s"', run_id), 'the stream of events'), setting),
+        detail = format('%s is %s, and it takes %s%s.', setting, allowed, reached, coalesce(' at seq ' || seq, '')),
+        hint = 'The events can be read (agui.events). agui.set_setting raises the limit, then agui.retry lets compaction try once more.';
+end
+$function$;
+
+comment on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) is
+    'Refuses (UI023) to fold runs further, of which the event at a seq goes beyond the limit of a setting.';
+
+revoke execute on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) from public;
 
 -- sql/internal/types/event_reference.sql
 create type agui_internal.event_reference as (
@@ -9759,6 +10424,30 @@ comment on function agui_internal.begin_step() is 'Sets what each transaction of
 
 revoke execute on function agui_internal.begin_step() from public;
 
+-- sql/internal/jobs/forget_ended_runs.sql
+create or replace function agui_internal.forget_ended_runs(job text)
+returns void
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui_internal.job_note as note
+    using agui_internal.own_keys() as own
+    where note.job = forget_ended_runs.job
+        and note.thread_key between own.low and own.high
+        and not exists (
+            select
+            from agui.run as run
+            where run.thread_key = note.thread_key and run.run_no = note.run_no and run.status = 'running'
+        )
+$$;
+
+comment on function agui_internal.forget_ended_runs(text) is
+    'Deletes the notes of a job for runs in progress about those that have ended since.';
+
+revoke execute on function agui_internal.forget_ended_runs(text) from public;
+
 -- sql/internal/jobs/hold_thread.sql
 create or replace function agui_internal.hold_thread(thread_key uuid)
 returns boolean
@@ -9821,6 +10510,48 @@ comment on function agui_internal.job_lock_id(text) is
     '42501: the role that calls sees no threads, so the job would do nothing, and nobody would notice.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
+
+-- sql/internal/jobs/job_lock_problem.sql
+create or replace function agui_internal.job_lock_problem(job text)
+returns text
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        'process %s of role "%s" holds the lock of the job %s, and %s',
+        session.pid, session.usename, job_lock_problem.job,
+        case when may.work then 'has done so for a day in one transaction' else 'that role may do no job' end
+    )
+    from pg_locks as lock
+    join pg_stat_activity as session
+        on session.pid = lock.pid
+    cross join lateral (
+        select coalesce(bool_or(pg_has_role(session.usesysid, worker.oid, 'member')), false) as work
+        from (
+            select to_regrole(name)::oid as oid from unnest(array['agui_worker', 'agui_maintainer']) as name
+            union all
+            select nspowner from pg_namespace where nspname = 'agui'
+        ) as worker
+        where worker.oid is not null
+    ) as may
+    where lock.locktype = 'advisory'
+        and lock.database = (select oid from pg_database where datname = current_database())
+        and lock.classid = ((agui_internal.job_lock_id(job) >> 32) & 4294967295)::oid
+        and lock.objid = (agui_internal.job_lock_id(job) & 4294967295)::oid
+        and lock.objsubid = 1
+        and lock.granted
+        and (not may.work or session.xact_start < clock_timestamp() - interval '1 day')
+    order by session.pid
+    limit 1
+$$;
+
+comment on function agui_internal.job_lock_problem(text) is
+    'Why a job that finds its lock taken would find it so again and again: the lock is held by a role that may do no job, or for a day. Null: another one is '
+    'at work. Advisory locks have no owner: any role that can connect may take one.';
+
+revoke execute on function agui_internal.job_lock_problem(text) from public;
 
 -- sql/internal/jobs/note_attempt.sql
 create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_no int)
@@ -9956,22 +10687,6 @@ $$;
 comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
-
--- sql/internal/json/json_unguard.sql
-create or replace function agui_internal.json_unguard(document text)
-returns text
-language sql
-immutable
-parallel safe
-return case
-    when strpos(document, '\u') = 0 then document
-    else replace(replace(document, '\\u', '\u'), '\u005c', '\\')
-end;
-
-comment on function agui_internal.json_unguard(text) is
-    'JSON text from text that agui_internal.json_guard rewrote, or that was put together from such text.';
-
-revoke execute on function agui_internal.json_unguard(text) from public;
 
 -- sql/internal/json/json_as_string.sql
 create or replace function agui_internal.json_as_string(value json)
@@ -10543,7 +11258,7 @@ comment on function agui_internal.close_run(uuid, int, text, boolean) is
 revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
 -- sql/internal/live/close_stale_runs.sql
-create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
+create or replace function agui_internal.close_stale_runs(head agui.run, subject text)
 returns boolean
 language plpgsql
 volatile
@@ -10556,10 +11271,13 @@ declare
     now_at       timestamptz;
     any_closed   boolean := false;
 begin
+    if head.status <> 'running' and head.open_from = head.run_no then
+        return false;
+    end if;
     for other in
         select run.*
         from agui.run as run
-        where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
+        where run.thread_key = head.thread_key and run.status = 'running' and run.run_no >= head.open_from
         order by run.run_no
     loop
         last_seen_at := agui_internal.last_seen_at(other);
@@ -10585,7 +11303,7 @@ begin
                 ),
                 hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
-        perform agui_internal.close_run(thread_key, other.run_no, format(
+        perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
         ));
         any_closed := true;
@@ -10594,11 +11312,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_stale_runs(uuid, text) is
-    'Closes the runs of a thread whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
+comment on function agui_internal.close_stale_runs(agui.run, text) is
+    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
     'Answers whether it closed any. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_stale_runs(uuid, text) from public;
+revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;
 
 -- sql/internal/live/is_newly_promoted.sql
 create or replace function agui_internal.is_newly_promoted()
@@ -10834,12 +11552,18 @@ set search_path = pg_catalog, pg_temp
 as $$
     select run.thread_key, run.run_no
     from agui.run as run
-    where run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp()
-    order by run.thread_key, run.run_no
+    left join agui_internal.job_note as note
+        on note.job = 'reap' and note.thread_key = run.thread_key and note.run_no = run.run_no
+    where run.status = 'running'
+        and agui_internal.alive_until(run) < clock_timestamp()
+        and (note.next_at is null or note.next_at <= clock_timestamp())
+    -- Those that nothing has failed at before come first.
+    order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes.';
+    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
+    'that it failed at come last, once they may be tried.';
 
 revoke execute on function agui_internal.stale_runs() from public;
 
@@ -10882,7 +11606,7 @@ as $$
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
                 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
@@ -10892,7 +11616,8 @@ as $$
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
-        )
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
     ),
     changer (grantee, routines) as (
         values
@@ -10905,7 +11630,7 @@ as $$
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
-                'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
@@ -10929,9 +11654,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line, agui.stats and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
+        -- and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer
@@ -10939,8 +11665,8 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after',
-            'has_row_security', 'is_exempt', 'pool_first_key', 'pool_last_key'
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value',
+            'has_row_security', 'is_exempt', 'own_erased_keys', 'pool_first_key', 'pool_last_key'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
@@ -11161,6 +11887,90 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
     '0 when there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
+
+-- sql/internal/read/most_bytes.sql
+-- The exact length takes opening the value, which a page of many small ones does not pay for.
+create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
+returns bigint
+language sql
+stable
+parallel safe
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    when pg_column_size(document) >= exact_from then octet_length(document::text)
+    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
+    else 255 * pg_column_size(document)
+end;
+
+comment on function agui_internal.most_bytes(json, int) is
+    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
+    'bytes or more as stored; null for null.';
+
+revoke execute on function agui_internal.most_bytes(json, int) from public;
+
+-- sql/internal/read/page_of_batches.sql
+create or replace function agui_internal.page_of_batches(
+    thread_key uuid,
+    from_seq   bigint,
+    through_seq bigint,
+    run_nos    int[],
+    max_rows   int,
+    max_bytes  bigint,
+    input_seqs bigint[] default '{}',
+    out last_seq bigint,
+    out bytes    bigint,
+    out has_more boolean
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    next_batch record;
+    next_bytes bigint;
+    row_count  int := 0;
+begin
+    bytes := 0;
+    has_more := false;
+    for next_batch in
+        select batch.first_seq, batch.n, batch.run_no, batch.events
+        from agui.batch as batch
+        where batch.thread_key = page_of_batches.thread_key
+            and batch.first_seq between from_seq and page_of_batches.through_seq
+            and batch.run_no = any (run_nos)
+        order by batch.first_seq
+        limit max_rows + 1
+    loop
+        next_bytes := agui_internal.most_bytes(next_batch.events);
+        if input_seqs <> '{}' then
+            next_bytes := next_bytes + (
+                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
+                from agui.run_input as beside
+                where beside.thread_key = page_of_batches.thread_key
+                    and beside.run_no = next_batch.run_no
+                    and exists (
+                        select
+                        from unnest(input_seqs) as place (seq)
+                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
+                    )
+            );
+        end if;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        exit when has_more;
+        row_count := row_count + 1;
+        bytes := bytes + next_bytes;
+        last_seq := next_batch.first_seq;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
+    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
+    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
+    'count at input_seqs; has_more says that others follow.';
+
+revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
 -- sql/internal/read/refuse_quarantined.sql
 create or replace function agui_internal.refuse_quarantined(run agui.run, until bigint)
@@ -11422,7 +12232,12 @@ begin
 
     for next_batch in
         select
-            batch.first_seq, batch.n, octet_length(batch.events::text) as bytes, batch.recorded_at,
+            batch.first_seq, batch.n, batch.recorded_at,
+            -- One that is too large as it is stored need not be opened.
+            case
+                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
+                else octet_length(batch.events::text)
+            end as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -11559,7 +12374,7 @@ begin
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', member.name);
+                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
             end case;
         end loop;
     end if;
@@ -11573,7 +12388,7 @@ begin
         if json_typeof(given.versions) <> 'object' then
             problem := 'its versions are no object';
         else
-            select format('its versions have no whole number for the key "%s"', version.name) into problem
+            select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
             where version.value::text !~ '^[0-9]{1,18}$' or version.name is null
             limit 1;
@@ -11915,36 +12730,7 @@ as $$
 begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
-    from (values
-        (
-            'lease', 300, 'seconds', 0, 31536000,
-            'How long a run may be in progress without a sign of life before it counts as stale.'
-        ),
-        (
-            'heartbeat_lease', 30, 'seconds', 0, 31536000,
-            'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
-        ),
-        (
-            'document_bytes', 16777216, 'bytes', 0, 67108864,
-            'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
-        ),
-        (
-            'document_depth', 1000, 'count', 0, 1000,
-            'How deep a JSON patch may nest arrays and objects in a state or an activity.'
-        ),
-        (
-            'patch_operations', 10000, 'count', 0, 1000000,
-            'The operations of one JSON patch.'
-        ),
-        (
-            'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
-            'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
-        ),
-        (
-            'patch_shifted_items', 100000000, 'count', 0, 10000000000,
-            'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
-        )
-    ) as known (name, default_value, unit, min_value, max_value, description)
+    from agui_internal.known_settings() as known
     -- A look first: where nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
@@ -11959,42 +12745,116 @@ begin
         min_value = excluded.min_value,
         max_value = excluded.max_value,
         description = excluded.description;
+
+    insert into agui_internal.erasure_salt (salt)
+    select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+    where not exists (select from agui_internal.erasure_salt)
+    on conflict do nothing;
 end
 $$;
 
 comment on function agui_internal.define_settings() is
     'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'agui.grant_access() calls it, and so every migration does.';
+    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
 
--- sql/internal/settings/limits_of_patches.sql
-create or replace function agui_internal.limits_of_patches()
-returns agui_internal.patch_limits
+-- sql/internal/settings/known_settings.sql
+-- The one place for each default.
+create or replace function agui_internal.known_settings()
+returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
+language sql
+immutable
+parallel safe
+begin atomic
+    values
+    (
+        'lease', 300::numeric, 'seconds', 0::numeric, 31536000::numeric,
+        'How long a run may be in progress without a sign of life before it counts as stale.'
+    ),
+    (
+        'heartbeat_lease', 30, 'seconds', 0, 31536000,
+        'The same for a run whose writer calls agui.keep_alive, as a recorder does. It is never longer than the lease.'
+    ),
+    (
+        'document_bytes', 16777216, 'bytes', 0, 67108864,
+        'The size of a state or an activity after each operation of a JSON patch, as jsonb prints it. A patch that goes beyond it fails.'
+    ),
+    (
+        'document_depth', 1000, 'count', 0, 1000,
+        'How deep a JSON patch may nest arrays and objects in a state or an activity.'
+    ),
+    (
+        'patch_operations', 10000, 'count', 0, 1000000,
+        'The operations of one JSON patch.'
+    ),
+    (
+        'patch_copied_bytes', 67108864, 'bytes', 0, 1073741824,
+        'The size of all values together that the operations "copy" and "move" of one JSON patch put in place.'
+    ),
+    (
+        'patch_shifted_items', 100000000, 'count', 0, 10000000000,
+        'The array items behind the places where one JSON patch inserts or removes an item, all such operations together.'
+    ),
+    (
+        'fold_bytes', 67108864, 'bytes', 0, 268435456,
+        'The size of a conversation as a fold has it: its messages, state and interrupts together.'
+    ),
+    (
+        'fold_messages', 200000, 'count', 0, 1000000,
+        'The messages of a conversation.'
+    ),
+    (
+        'fold_lanes', 256, 'count', 0, 10000,
+        'The streams of chunks that are open at the same time.'
+    ),
+    (
+        'fold_fuel', 4000000000, 'count', 0, 1000000000000,
+        'The work of folding one run: an octet that its events bring is 1.'
+    );
+end;
+
+comment on function agui_internal.known_settings() is
+    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
+    'a restore without data: the defaults hold then.';
+
+revoke execute on function agui_internal.known_settings() from public;
+
+-- sql/internal/settings/limits_of_folds.sql
+create or replace function agui_internal.limits_of_folds()
+returns agui_internal.fold_limits
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    limits agui_internal.patch_limits;
+    limits agui_internal.fold_limits;
 begin
     select
-        max(setting.value) filter (where setting.name = 'document_bytes'),
-        max(setting.value) filter (where setting.name = 'document_depth'),
-        max(setting.value) filter (where setting.name = 'patch_operations'),
-        max(setting.value) filter (where setting.name = 'patch_copied_bytes'),
-        max(setting.value) filter (where setting.name = 'patch_shifted_items')
+        max(limited.value) filter (where limited.name = 'document_bytes'),
+        max(limited.value) filter (where limited.name = 'document_depth'),
+        max(limited.value) filter (where limited.name = 'patch_operations'),
+        max(limited.value) filter (where limited.name = 'patch_copied_bytes'),
+        max(limited.value) filter (where limited.name = 'patch_shifted_items'),
+        max(limited.value) filter (where limited.name = 'fold_bytes'),
+        max(limited.value) filter (where limited.name = 'fold_messages'),
+        max(limited.value) filter (where limited.name = 'fold_lanes'),
+        max(limited.value) filter (where limited.name = 'fold_fuel')
     into limits
-    from agui_internal.setting as setting;
+    from (
+        select known.name, coalesce(setting.value, known.default_value) as value
+        from agui_internal.known_settings() as known
+        left join agui_internal.setting as setting using (name)
+    ) as limited;
     return limits;
 end
 $$;
 
-comment on function agui_internal.limits_of_patches() is
-    'The limits of JSON patches, from the settings. A fold reads them once, when it comes to its first patch.';
+comment on function agui_internal.limits_of_folds() is
+    'The limits of folds and of JSON patches, from the settings.';
 
-revoke execute on function agui_internal.limits_of_patches() from public;
+revoke execute on function agui_internal.limits_of_folds() from public;
 
 -- sql/internal/snapshots/add_messages.sql
 create or replace function agui_internal.add_messages(
@@ -12887,6 +13747,80 @@ comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) 
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;
 
+-- sql/internal/streams/claimed_messages.sql
+-- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
+-- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
+returns text
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return (
+        with tagged as materialized (
+            select place.id, place.role, agui_internal.json_string_text(place.owner) as owner, place.owner as owner_token, place.position
+            from (
+                select
+                    message.id,
+                    message.role,
+                    message.position,
+                    (agui_internal.json_guarded(message.body::json) -> 'subagentRunId')::text as owner
+                from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as message (id, role, body, position)
+                where message.id is not null and strpos(message.body, 'subagentRunId') > 0
+            ) as place
+            where place.owner ^@ '"'
+        ),
+        event as (
+            select element.*
+            from (
+                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                from agui.batch as stored
+                where exists (select from tagged)
+                    and stored.thread_key = run.thread_key
+                    and stored.run_no = run.run_no
+                    and stored.first_seq between run.first_seq and coalesce(until, 9223372036854775807)
+                    and strpos(stored.events::text, 'subagentRunId') > 0
+                offset 0
+            ) as batch
+            cross join lateral rows from (
+                json_to_recordset(batch.events) as ("messageId" json, "subagentRunId" json, messages json)
+            ) with ordinality as element (message_id, owner, messages, position)
+            where batch.first_seq + element.position - 1 <= coalesce(until, 9223372036854775807)
+        ),
+        claim as (
+            select agui_internal.json_string_text(event.message_id::text) as id, agui_internal.json_string_text(event.owner::text) as owner
+            from event
+            union
+            select
+                agui_internal.json_string_text((listed.message -> 'id')::text),
+                agui_internal.json_string_text((listed.message -> 'subagentRunId')::text)
+            from event
+            cross join lateral json_array_elements(case when json_typeof(event.messages) = 'array' then event.messages end) as listed (message)
+            where json_typeof(listed.message) = 'object'
+        )
+        select string_agg(
+            agui_internal.json_unguard('{"id":' || to_json(tagged.id) || case tagged.role
+                when 'activity' then ',"role":"activity","activityType":"","content":{}'
+                when 'reasoning' then ',"role":"reasoning","content":""'
+                else ',"role":"assistant"'
+            end || ',"subagentRunId":' || tagged.owner_token || '}'),
+            ',' order by tagged.position
+        )
+        from tagged
+        join claim on claim.id = tagged.id and claim.owner = tagged.owner
+    );
+end
+$function$;
+
+comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
+    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
+    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
+    'a RUN_STARTED.';
+
+revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;
+
 -- sql/internal/streams/compact_chunks.sql
 -- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
 create or replace function agui_internal.compact_chunks(
@@ -13707,9 +14641,11 @@ as $function$
 declare
     given constant json := '[' || events || ']';
 begin
+    start := coalesce(start, agui_internal.load_snapshot(null, null));
+    start.spent := 0;
     return agui_internal.fold_patched(
         agui_internal.fold_events(
-            coalesce(start, agui_internal.load_snapshot(null, null)),
+            start,
             null,
             '{null}',
             '{0}',
@@ -13721,7 +14657,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_given(agui_internal.fold, text) is
-    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log.';
+    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log. A RUN_STARTED '
+    'among them begins a run, as far as fuel is concerned.';
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
@@ -13870,115 +14807,77 @@ comment on function agui_internal.needs_repair(json) is
 
 revoke execute on function agui_internal.needs_repair(json) from public;
 
--- sql/internal/types/reopening.sql
-create type agui_internal.reopening as (
-    lost          text,
-    known         text,
-    changes_owner boolean
-);
-
-comment on type agui_internal.reopening is
-    'Events (JSON texts, joined by commas; null: none) that open again what a run has open, for a '
-    'reader who has its messages: lost those of messages and tool calls that are not there any '
-    'more, which go before a list of the messages, known the others, which go behind it. '
-    'changes_owner: something is open of a subagent that its message does not name, so that a list '
-    'of the messages makes it the main agent''s, and a client refuses what comes of it.';
-
 -- sql/internal/streams/reopening_events.sql
 create or replace function agui_internal.reopening_events(run agui.run, until bigint, fold agui_internal.fold)
-returns agui_internal.reopening
+returns text
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
-declare
-    opened agui_internal.reopening;
 begin
-    with part as materialized (
-        select
-            part.*,
-            agui_internal.json_string_text(to_json(part.name)::text) as id,
-            part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
-            part.opens = 'TOOL_CALL_START' as is_call,
-            nullif((part.event -> 'subagentRunId')::text, 'null') as subagent
-        from agui_internal.open_parts(run, until) as part
-    ),
-    lane as (
-        select
-            agui_internal.json_string_text((lane.value -> 'id')::text) as id,
-            lane.value ->> 'kind' = 'tool' as is_call,
-            nullif((lane.value -> 'lane')::text, 'null') as subagent
-        from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
-    ),
-    -- Where messages and calls that are open stand.
-    call as (
-        select distinct on (id)
-            agui_internal.json_string_text(call.call_id) as id,
-            call.name,
-            call.message_position as position
-        from agui_internal.fold_calls(fold) as call
-        where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
-        order by id, call.message_position, call.position
-    ),
-    place as (
-        select
-            open.subagent,
-            agui_internal.json_guarded(fold.bodies[
-                case when open.is_call then call.position else array_position(fold.message_ids, open.id) end
-            ]::json) as message
-        from (
-            select part.id, part.is_call, part.subagent from part where part.is_content
-            union all
-            select lane.id, lane.is_call, lane.subagent from lane
-        ) as open
-        left join call on open.is_call and call.id = open.id
-        where open.subagent is not null
-    ),
-    opening as (
-        select
-            part.opened_at,
-            case
-                when part.is_call then call.id is not null
-                when part.is_content then part.id = any (fold.message_ids)
-                else true
-            end as is_known,
-            -- The start of a message or call that is there changes nothing, as long as it says
-            -- nothing of its metadata and calls it what it is called.
-            agui_internal.json_unguard(case
-                when part.is_content then '{' || concat_ws(
-                    ',',
-                    '"type":"' || part.opens || '"',
-                    '"' || part.named_by || '":' || to_json(part.name),
-                    case
-                        when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
-                        else '"role":' || (part.event -> 'role')::text
-                    end,
-                    '"subagentRunId":' || part.subagent
-                ) || '}'
-                else part.event::text
-            end) as event
-        from part
-        left join call on part.is_call and call.id = part.id
-    )
-    select
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where not opening.is_known),
-        string_agg(opening.event, ',' order by opening.opened_at) filter (where opening.is_known),
-        exists (
-            select from place
-            where json_typeof(place.message) = 'object'
-                and agui_internal.json_string_text(place.subagent)
-                    is distinct from agui_internal.json_string_text((place.message -> 'subagentRunId')::text)
+    return (
+        with part as materialized (
+            select
+                part.*,
+                agui_internal.json_string_text(to_json(part.name)::text) as id,
+                part.opens in ('TEXT_MESSAGE_START', 'REASONING_MESSAGE_START', 'TOOL_CALL_START') as is_content,
+                part.opens = 'TOOL_CALL_START' as is_call
+            from agui_internal.open_parts(run, until) as part
+        ),
+        lane as (
+            select
+                agui_internal.json_string_text((lane.value -> 'id')::text) as id,
+                lane.value ->> 'kind' = 'tool' as is_call
+            from json_array_elements(agui_internal.json_guard(fold.lanes)::json) as lane (value)
+        ),
+        call as (
+            select distinct on (id) agui_internal.json_string_text(call.call_id) as id, call.name
+            from agui_internal.fold_calls(fold) as call
+            where exists (select from part where part.is_call) or exists (select from lane where lane.is_call)
+            order by id, call.message_position, call.position
+        ),
+        opening as (
+            select
+                part.opened_at,
+                case
+                    when part.is_call then call.id is not null
+                    when part.is_content then array_position(fold.message_ids, part.id) is not null
+                    else true
+                end as is_known,
+                -- The start of a message or call that is there changes nothing, as long as it says
+                -- nothing of its metadata and calls it what it is called.
+                agui_internal.json_unguard(case
+                    when part.is_content then '{' || concat_ws(
+                        ',',
+                        '"type":"' || part.opens || '"',
+                        '"' || part.named_by || '":' || to_json(part.name),
+                        case
+                            when part.is_call then '"toolCallName":' || coalesce(call.name, (part.event -> 'toolCallName')::text, '""')
+                            else '"role":' || (part.event -> 'role')::text
+                        end,
+                        '"subagentRunId":' || nullif((part.event -> 'subagentRunId')::text, 'null')
+                    ) || '}'
+                    else part.event::text
+                end) as event
+            from part
+            left join call on part.is_call and call.id = part.id
         )
-    into opened
-    from opening;
-    opened.known := nullif(concat_ws(',', opened.known, agui_internal.compact_lanes(fold)), '');
-    return opened;
+        select concat_ws(',', string_agg(opening.event, ',' order by opening.opened_at), agui_internal.compact_lanes(fold))
+        from opening
+        having bool_and(opening.is_known) is not false  -- null: no part is open
+            and not exists (
+                select from lane
+                where lane.is_call and not exists (select from call where call.id = lane.id)
+            )
+    );
 end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events that open again what a run has open at a seq, given what its lineage means there.';
+    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
+    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
+    'tool call is open that is not there any more, for its start would make it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
 
@@ -14471,6 +15370,9 @@ comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
 -- sql/internal/streams/replay_snapshot.sql
+-- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
+-- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
+-- run, where it is more than what the main agent alone said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -14479,20 +15381,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    fold        agui_internal.fold := agui_internal.fold_at(run, until);
-    parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
-    opened      agui_internal.reopening;  -- what it has open, while it is in progress
-    thread      constant text := '"threadId":' || to_json(thread_id);
-    interrupted text;
-    cleared     text;
-    events      text := '';
+    fold     agui_internal.fold := agui_internal.fold_at(run, until);
+    thread   constant text := '"threadId":' || to_json(thread_id);
+    has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
+    parent   text;   -- the id of the parent run
+    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
+    opened   text;   -- what it has open
+    claimed  text;   -- whose its messages are
+    history  text;
+    is_apart boolean := false;
+    earlier  text;   -- the names of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    events   text;
 begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
-    if run.last_seq <= coalesce(until, run.last_seq) then
+    if has_ended then
         -- From the end of the log on: it is in the last batch, unless the agent went on.
         select ended.payload into ending
         from agui.batch as batch
@@ -14508,42 +15414,56 @@ begin
             and batch.first_seq between run.first_seq and run.last_seq
         order by batch.first_seq desc
         limit 1;
-        opened.known := agui_internal.compact_lanes(fold);
+        opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
-        if opened.changes_owner then
+        if opened is null then
             return null;
         end if;
+        claimed := agui_internal.claimed_messages(run, until, fold);
+        is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
-    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
-        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
-        events := '{"type":"RUN_STARTED",' || interrupted || '},'
-            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+        outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+    end if;
+    if is_apart or outcome is not null then
+        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
     end if;
 
-    -- A client that has messages takes one with an id of the list for all that have it. Where ids
-    -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
-    if exists (select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1) then
-        cleared := '{"type":"MESSAGES_SNAPSHOT","messages":['
-            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
-            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}';
-    end if;
-    events := events || concat_ws(
+    history := concat_ws(
         ',',
-        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
-        opened.lost,
-        cleared,
+        -- A client that has messages takes one with an id of the list for all that have it. Where ids
+        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        case when exists (
+            select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
+        ) then
+            '{"type":"MESSAGES_SNAPSHOT","messages":['
+            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
+            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}'
+        end,
         '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
-        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
-        opened.known,
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
+    );
+    events := concat_ws(
+        ',',
+        '{"type":"RUN_STARTED",' || earlier || '}',
+        case when is_apart then history end,
+        '{"type":"RUN_FINISHED",' || earlier || coalesce(outcome, '') || '}',
+        '{' || concat_ws(
+            ',',
+            '"type":"RUN_STARTED"',
+            thread,
+            '"runId":' || to_json(run.run_id),
+            '"parentRunId":' || to_json(parent),
+            '"input":{' || thread || ',"runId":' || to_json(run.run_id) || ',"messages":[' || claimed || '],"tools":[],"context":[]}'
+        ) || '}',
+        case when not is_apart then history end,
+        nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at
-    -- both places; or that a message is gone of which more may come.
-    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
         return null;
@@ -14873,6 +15793,8 @@ begin
     for protected in
         select
             owned.name,
+            attribute.attname as key,
+            case attribute.attname when 'thread_key' then 'agui_internal.caller' else 'agui_internal.own_erased_keys()' end as range,
             class.relrowsecurity,
             exists (select from pg_policy where polrelid = class.oid and polname = 'agui_scope') as has_policy,
             exists (select from pg_policy where polrelid = class.oid and polname <> 'agui_scope') as has_others
@@ -14882,16 +15804,15 @@ begin
         join pg_class as class
             on class.oid = to_regclass(owned.name)
         join pg_attribute as attribute
-            on attribute.attrelid = class.oid and attribute.attname = 'thread_key' and not attribute.attisdropped
+            on attribute.attrelid = class.oid and attribute.attname in ('thread_key', 'erased_key') and not attribute.attisdropped
         order by owned.name
     loop
         if wanted and not protected.has_policy then
             -- Each half is evaluated once a statement, and both are one condition of an index.
             execute format(
-                'create policy agui_scope on %s for select using ('
-                    'thread_key >= (select caller.low from agui_internal.caller as caller) '
-                    'and thread_key <= (select caller.high from agui_internal.caller as caller))',
-                protected.name
+                'create policy agui_scope on %1$s for select using ('
+                    '%2$I >= (select own.low from %3$s as own) and %2$I <= (select own.high from %3$s as own))',
+                protected.name, protected.key, protected.range
             );
         elsif not wanted and protected.has_policy then
             execute format('drop policy agui_scope on %s', protected.name);
@@ -15028,22 +15949,38 @@ comment on function agui_internal.is_stale(agui.run) is
 revoke execute on function agui_internal.is_stale(agui.run) from public;
 
 -- sql/internal/threads/note_activity.sql
+-- Each update leaves a version of the row behind, and its places in the indexes, which nothing can prune before the transaction
+-- commits: who looks for the row passes them all. So a transaction updates it max_writes times, and a last time when it commits.
 create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
-returns void
+returns boolean
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    max_writes constant int := 8;  -- as the trigger has it
+    transaction constant xid8 := pg_current_xact_id();
+    is_titled boolean;
 begin
     update agui.thread_activity as activity
-    set active_at = note_activity.active_at
-    where activity.thread_key = note_activity.thread_key;
+    set active_at = note_activity.active_at,
+        written_in = transaction,
+        writes = case when activity.written_in = transaction then activity.writes + 1 else 1 end
+    where activity.thread_key = note_activity.thread_key
+        and (activity.written_in = transaction and activity.writes = max_writes) is not true
+    returning activity.derived_title is not null into is_titled;
+    if not found then
+        select activity.derived_title is not null into is_titled
+        from agui.thread_activity as activity
+        where activity.thread_key = note_activity.thread_key;
+    end if;
+    return is_titled;
 end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has ended. The caller holds the '
-    'thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has begun or ended. Answers whether a title was derived for it; null: it '
+    'is in no list yet. The caller holds the thread''s lock.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
 
@@ -15060,13 +15997,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled boolean;  -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
     derived   text;
 begin
-    update agui.thread_activity as activity
-    set active_at = note_run_begun.active_at
-    where activity.thread_key = note_run_begun.thread_key
-    returning activity.derived_title is not null into is_titled;
     if is_titled then
         return;
     end if;
@@ -15129,6 +16062,42 @@ comment on function agui_internal.scope_key(uuid) is
     'agui.thread_activity is indexed.';
 
 revoke execute on function agui_internal.scope_key(uuid) from public;
+
+-- sql/internal/threads/settle_activity.sql
+create or replace function agui_internal.settle_activity()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.thread_activity as activity
+    set active_at = greatest(activity.active_at, (
+            select batch.recorded_at
+            from agui.batch as batch
+            where batch.thread_key = new.thread_key
+            order by batch.first_seq desc
+            limit 1
+        )),
+        written_in = null,
+        writes = 0
+    where activity.thread_key = new.thread_key and activity.written_in = new.written_in;
+    return null;
+end
+$$;
+
+comment on function agui_internal.settle_activity() is
+    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
+    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+
+revoke execute on function agui_internal.settle_activity() from public;
+
+create constraint trigger settle_activity
+    after update on agui.thread_activity
+    deferrable initially deferred
+    for each row
+    when (old.writes = 7 and new.writes = 8)
+    execute function agui_internal.settle_activity();
 
 -- sql/internal/threads/show_threads.sql
 create or replace function agui_internal.show_threads(activities agui.thread_activity[], scope text)
@@ -16305,8 +17274,7 @@ as $$
     select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
-    left join agui.erasure as erasure
-        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select
@@ -16419,7 +17387,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''bb926378b7bcc089ec906fa2ed20005bb9e2f9a24b32b256101c868b28a0e8c4'', ''{
+as 'select 2, ''fb46813e77e6d1dfd027d2b075231fafacbd9aa407116fa2f839716703e565e1'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -16442,36 +17410,39 @@ routine agui_internal.alive_until, routine agui_internal.allow_log_change, routi
 routine agui_internal.append_events, routine agui_internal.awaits_start, routine agui_internal.back_off,
 routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
 routine agui_internal.caller_role, routine agui_internal.catalog_objects, routine agui_internal.changed_objects,
-routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact, routine agui_internal.close_run,
-routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
-routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
-routine agui_internal.compact_running_run, routine agui_internal.compact_runs, routine agui_internal.compact_snapshots,
-routine agui_internal.compact_step, routine agui_internal.count_plain_events, routine agui_internal.define_settings,
+routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
+routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
+routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
+routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_running_run,
+routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.count_plain_events, routine agui_internal.define_settings,
 routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
 routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
-routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread,
-routine agui_internal.event_references, routine agui_internal.event_time, routine agui_internal.event_type,
-routine agui_internal.expected_privileges, routine agui_internal.fill_title, routine agui_internal.find_checkpoint,
-routine agui_internal.find_run, routine agui_internal.first_key, routine agui_internal.fold_activity,
-routine agui_internal.fold_assistant_call, routine agui_internal.fold_at, routine agui_internal.fold_base,
-routine agui_internal.fold_bucket, routine agui_internal.fold_calls, routine agui_internal.fold_calls_in,
-routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close,
-routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
-routine agui_internal.fold_find, routine agui_internal.fold_first, routine agui_internal.fold_given,
-routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys,
-routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
-routine agui_internal.fold_patch_now, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
+routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
+routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
+routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
+routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.first_key,
+routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_calls,
+routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
+routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
+routine agui_internal.fold_events, routine agui_internal.fold_find, routine agui_internal.fold_first,
+routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_load,
+routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look, routine agui_internal.fold_member,
+routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
+routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_copies,
+routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
 routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
-routine agui_internal.fold_takes, routine agui_internal.has_activity_since, routine agui_internal.has_row_security,
-routine agui_internal.heartbeat_lease, routine agui_internal.held_messages, routine agui_internal.hold_thread,
-routine agui_internal.inactive_threads, routine agui_internal.input_bytes, routine agui_internal.input_places,
-routine agui_internal.insert_imported, routine agui_internal.inspect_events, routine agui_internal.inspect_input,
-routine agui_internal.inspect_session, routine agui_internal.installed, routine agui_internal.is_exempt,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.fold_settle, routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.forget_ended_runs,
+routine agui_internal.has_activity_since, routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease,
+routine agui_internal.held_messages, routine agui_internal.hold_thread, routine agui_internal.inactive_threads,
+routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
+routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
+routine agui_internal.installed, routine agui_internal.is_exempt, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
 routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
 routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
 routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
@@ -16484,23 +17455,25 @@ routine agui_internal.json_string_member, routine agui_internal.json_string_text
 routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
 routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
 routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
-routine agui_internal.key_to_change, routine agui_internal.last_activity_at, routine agui_internal.last_key,
-routine agui_internal.last_seen_at, routine agui_internal.last_seq_by, routine agui_internal.lease,
-routine agui_internal.lease_of, routine agui_internal.life_cycle, routine agui_internal.limits_of_patches,
-routine agui_internal.lineage_behind, routine agui_internal.lineage_events, routine agui_internal.load_snapshot,
-routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.map_role,
-routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
-routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_place,
-routine agui_internal.next_to_compact, routine agui_internal.next_to_repack, routine agui_internal.note_activity,
-routine agui_internal.note_attempt, routine agui_internal.note_failure, routine agui_internal.note_run_begun,
-routine agui_internal.note_success, routine agui_internal.note_uptime, routine agui_internal.open_parts,
-routine agui_internal.orphaned_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
-routine agui_internal.own_thread_key, routine agui_internal.plain_event_count, routine agui_internal.pool_first_key,
-routine agui_internal.pool_last_key, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
-routine agui_internal.prune_snapshots, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
-routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
-routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_foreign,
+routine agui_internal.key_to_change, routine agui_internal.known_settings, routine agui_internal.last_activity_at,
+routine agui_internal.last_key, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
+routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
+routine agui_internal.limits_of_folds, routine agui_internal.lineage_behind, routine agui_internal.lineage_events,
+routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
+routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
+routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
+routine agui_internal.max_json_depth, routine agui_internal.most_bytes, routine agui_internal.nearest_session_states,
+routine agui_internal.needs_repair, routine agui_internal.next_place, routine agui_internal.next_to_compact,
+routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_attempt,
+routine agui_internal.note_failure, routine agui_internal.note_run_begun, routine agui_internal.note_success,
+routine agui_internal.note_uptime, routine agui_internal.open_parts, routine agui_internal.orphaned_keys,
+routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
+routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
+routine agui_internal.pool_first_key, routine agui_internal.pool_last_key, routine agui_internal.previous_tip,
+routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.quoted_id,
+routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
+routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
+routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign,
 routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
 routine agui_internal.refuse_quarantined, routine agui_internal.refuse_scope_collision,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
@@ -16510,36 +17483,36 @@ routine agui_internal.run_at, routine agui_internal.run_size, routine agui_inter
 routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
 routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
 routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
-routine agui_internal.set_row_security, routine agui_internal.show_checkpoint, routine agui_internal.show_session_state,
-routine agui_internal.show_threads, routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference,
-routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs, routine agui_internal.status_after,
-routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
-routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
-routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.visible_key,
-routine agui_internal.visible_thread_key, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.tenant, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, type agui.activity, type agui.append_result, type agui.attachment,
+routine agui_internal.set_row_security, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
+routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
+routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
+routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
+routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
+routine agui_internal.verify_tree, routine agui_internal.visible_key, routine agui_internal.visible_thread_key,
+routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
+routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
 type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
 type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
 type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
 type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
 type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
-type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_message,
-type agui_internal.fold_node, type agui_internal.fold_step, type agui_internal.inactive_thread,
-type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.patch_limits,
-type agui_internal.reopening, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
-view agui.lag, view agui.quarantine, view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller,
-view agui_internal.monitored
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
+type agui_internal.fold_message, type agui_internal.fold_node, type agui_internal.fold_step,
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
+type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
 }''::text[]';
 
 call agui_internal.record_objects();

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pgagui/pgagui/internal/address"
 )
 
 var (
@@ -237,7 +239,7 @@ func connect(ctx context.Context, databaseURL string, settings *settings) (*pgx.
 }
 
 func parse(databaseURL string, settings *settings) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	config, err := address.Parse(databaseURL)
 	if err != nil {
 		return nil, err
 	}

@@ -500,6 +500,8 @@ func TestLogicalReplication(t *testing.T) {
 		return testdb.Connect(t, address)
 	}
 	publisher, subscriber := connect("publisher"), connect("subscriber")
+	// By it a subscriber knows erased threads (docs/erasure.md).
+	exec(t, subscriber, `update agui_internal.erasure_salt set salt = '`+ask[string](t, publisher, `select salt::text from agui_internal.erasure_salt`)+`'`)
 	exec(t, publisher, `select agui.append('before', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	exec(t, publisher, `select agui.append('erased', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 
@@ -522,7 +524,7 @@ func TestLogicalReplication(t *testing.T) {
 	all := `select concat(
 		agui.restore('before'), agui.restore('after'),
 		(select json_agg(event order by thread_id, seq) from agui.event),
-		(select json_agg(erasure.thread_id) from agui.erasure),
+		(select json_agg(erasure) from agui.erasure), agui_internal.erased_at(agui.thread_key('', 'erased')),
 		(select count(*) from agui.snapshot), (select count(*) from agui.thread_activity))`
 	deadline := time.Now().Add(time.Minute)
 	want, got := ask[string](t, publisher, all), ""

@@ -39,10 +39,8 @@ comment on column agui.checkpoint."document" is 'The checkpoint, byte for byte.'
 comment on column agui.checkpoint."saved_at" is 'When it was saved.';
 
 create table agui.erasure (
-    "thread_key" uuid not null,
+    "erased_key" uuid not null,
     "erased_at" timestamp with time zone not null,
-    "scope" text,
-    "thread_id" text,
     "erased_by" text not null,
     "reason" text,
     "runs" integer not null,
@@ -50,10 +48,9 @@ create table agui.erasure (
     "allowed_at" timestamp with time zone,
     "allowed_by" text
 );
-comment on table agui.erasure is 'The threads that were erased: what, when and by whom, never what was in them. Until allowed_at is set nothing can be appended to them.';
+comment on table agui.erasure is 'That threads were erased: when, by whom and why, without their names. Until allowed_at is set nothing can be appended to them.';
+comment on column agui.erasure."erased_key" is 'A salted hash of the thread''s key (agui_internal.erasure_key), by which the thread is known when somebody names it. Without the salt no name can be tried against it. The first half is that of the scope, as in thread_key.';
 comment on column agui.erasure."erased_at" is 'When it was erased.';
-comment on column agui.erasure."scope" is 'Its scope. May be set to null where the name itself must go.';
-comment on column agui.erasure."thread_id" is 'Its id. May be set to null where the name itself must go: thread_key still tells a thread that is asked for.';
 comment on column agui.erasure."erased_by" is 'The role that was logged in.';
 comment on column agui.erasure."reason" is 'What the caller gave as the reason.';
 comment on column agui.erasure."runs" is 'Number of runs that it had.';
@@ -87,6 +84,7 @@ create table agui.run (
     "ended_at" timestamp with time zone,
     "seen_at" timestamp with time zone,
     "has_heartbeat" boolean not null,
+    "open_from" integer not null,
     "stop_requested_at" timestamp with time zone,
     "stop_reason" text,
     "cut_off_reason" text,
@@ -106,6 +104,7 @@ comment on column agui.run."started_at" is 'recorded_at of its first event.';
 comment on column agui.run."ended_at" is 'recorded_at of its last event, also where that follows the end; null while it is running.';
 comment on column agui.run."seen_at" is 'When its writer last said that the run is alive (agui.keep_alive), although it may have had no events to append.';
 comment on column agui.run."has_heartbeat" is 'Whether its writer calls agui.keep_alive all the time: the setting heartbeat_lease is its lease as long as that goes on, else the setting lease.';
+comment on column agui.run."open_from" is 'No run of the thread with a smaller number was in progress when this one began, or has been since: whoever looks for one begins here.';
 comment on column agui.run."stop_requested_at" is 'When somebody first asked its writer to stop (agui.request_stop); null: nobody has.';
 comment on column agui.run."stop_reason" is 'The reason that was given for it; null: none.';
 comment on column agui.run."cut_off_reason" is 'Why it was ended in the place of its writer, who had gone; null: it was not.';
@@ -184,7 +183,9 @@ create table agui.thread_activity (
     "title" text,
     "derived_title" text,
     "agent" text,
-    "metadata" jsonb not null
+    "metadata" jsonb not null,
+    "written_in" xid8,
+    "writes" smallint not null
 );
 comment on table agui.thread_activity is 'What lists of threads need of each: when it was active, and what agui.set_thread sets. A run that begins or ends updates it, the events between do not.';
 comment on column agui.thread_activity."scope_key" is 'The first 64 bits of thread_key, as a number: the hash of the scope.';
@@ -194,6 +195,8 @@ comment on column agui.thread_activity."title" is 'The title that was set; null:
 comment on column agui.thread_activity."derived_title" is 'The beginning of the first user message, shown where no title is set; null: not known yet.';
 comment on column agui.thread_activity."agent" is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity."metadata" is 'What an application keeps with the thread, a JSON object.';
+comment on column agui.thread_activity."written_in" is 'For agui.append: the transaction that set active_at last; null: it has done so for good.';
+comment on column agui.thread_activity."writes" is 'How often that transaction has set it.';
 
 create table agui.event (
     "scope" text not null,
@@ -246,7 +249,7 @@ create table agui.quarantine (
     "run_no" integer
 );
 comment on table agui.quarantine is 'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
-comment on column agui.quarantine."job" is 'compact, compact_running or repack.';
+comment on column agui.quarantine."job" is 'compact, compact_running, reap or repack.';
 comment on column agui.quarantine."scope" is 'Scope of the thread.';
 comment on column agui.quarantine."thread_id" is 'The thread.';
 comment on column agui.quarantine."run_id" is 'The run.';
@@ -416,7 +419,7 @@ create table agui.poll_row (
     "events" json,
     "problem" text
 );
-comment on table agui.poll_row is 'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: UI017 the log was rewound, UI014 the thread was erased.';
+comment on table agui.poll_row is 'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
 
 create table agui.run_info (
     "depth" integer not null,
@@ -548,7 +551,7 @@ create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
-create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
+create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';

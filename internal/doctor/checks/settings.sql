@@ -23,7 +23,8 @@ join (
     ('default_transaction_read_only', 'error', 'nothing can be appended', 'off'),
     ('default_transaction_isolation', 'warning', 'concurrent appends to a thread fail with 40001 and have to be repeated', '''read committed'''),
     ('shared_buffers', 'warning', 'the indexes of a busy store do not fit', 'a quarter of the memory'),
-    ('max_locks_per_transaction', 'warning', 'an append_many with many threads can run out of locks', '64')
+    ('max_locks_per_transaction', 'warning', 'an append_many with many threads can run out of locks', '64'),
+    ('log_parameter_max_length_on_error', 'note', 'the events and documents of calls that fail go into the server''s log', '0')
 ) as advised (name, severity, reason, value)
     on advised.name = setting.name
 where case setting.name
@@ -33,6 +34,7 @@ where case setting.name
     when 'default_transaction_isolation' then setting.value <> 'read committed'
     when 'shared_buffers' then setting.number * 8192 < 134217728
     when 'max_locks_per_transaction' then setting.number < 64
+    when 'log_parameter_max_length_on_error' then setting.number <> 0
     else setting.value = 'off'
 end
 order by advised.severity, setting.name

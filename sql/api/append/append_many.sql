@@ -78,8 +78,15 @@ begin
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then
-        perform pg_advisory_xact_lock(lock)
-        from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key) order by lock offset 0) as item;
+        perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
+        from (
+            select agui_internal.thread_lock_id(key) as lock, min(key::text) as key
+            from unnest(keys) as item (key)
+            group by lock
+            order by lock
+            offset 0
+        ) as item
+        where not pg_try_advisory_xact_lock(lock);
     else
         for call in
             with taken as materialized (

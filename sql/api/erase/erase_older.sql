@@ -18,6 +18,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -27,7 +28,10 @@ begin
     stop_at := pg_catalog.clock_timestamp() + max_time;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
-            raise notice 'agui.erase_older does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('erase');
+            if blocked is null then
+                raise notice 'agui.erase_older does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
@@ -45,7 +49,7 @@ begin
         end if;
         begin
             erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
-            if erasure.thread_key is not null then
+            if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
         exception
@@ -65,6 +69,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.erase_older cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,

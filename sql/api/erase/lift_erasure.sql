@@ -10,7 +10,7 @@ declare
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
-    where erasure.thread_key = key and erasure.allowed_at is null;
+    where erasure.erased_key = agui_internal.erasure_key(key) and erasure.allowed_at is null;
     return found;
 end
 $$;

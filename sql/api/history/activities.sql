@@ -56,6 +56,6 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
     'reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

@@ -124,6 +124,6 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
     'log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

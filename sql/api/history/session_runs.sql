@@ -84,7 +84,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || message.type || '"', 'null')),
+                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
         end if;
 

@@ -116,6 +116,6 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
     'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

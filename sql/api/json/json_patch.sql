@@ -9,7 +9,7 @@ as $function$
 declare
     patched record;
 begin
-    patched := agui_internal.json_patch_apply(doc, array[patch], null);
+    patched := agui_internal.json_patch_apply(doc, array[patch], null, null, false);
     if patched.problem is not null then
         raise exception 'JSON patch: %', patched.problem
             using errcode = 'UI020';

@@ -84,6 +84,6 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
     'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
     'with it, UI017 the log ends before after_seq, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;

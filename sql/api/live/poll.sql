@@ -3,6 +3,7 @@ create or replace function agui.poll(
     after_seqs  bigint[],
     after_times timestamptz[] default null,
     max_rows    int default 100,
+    page_bytes  int default 16777216,
     scopes      text[] default null
 )
 returns setof agui.poll_row
@@ -15,6 +16,11 @@ as $$
 declare
     is_standby boolean := pg_is_in_recovery();
     own        record;
+    batch      record;
+    size       bigint;
+    room       bigint := page_bytes;
+    is_begun   boolean := false;
+    cut        int[] := '{}';  -- the threads that have more than fits
 begin
     select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
@@ -25,7 +31,7 @@ begin
             message = 'agui.poll needs arrays of one length, an item for each thread';
     end if;
 
-    return query
+    for batch in
     with asked as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
@@ -36,9 +42,7 @@ begin
                     from agui.thread as thread
                     where thread.thread_key = key.thread_key and (thread.scope <> item.scope or thread.thread_id <> item.thread_id)
                 )
-                when holder.first_seq is null and exists (
-                    select from agui.erasure as erasure where erasure.thread_key = key.thread_key and erasure.allowed_at is null
-                ) then 'UI014'
+                when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
                     -- What a standby does not have yet may come.
                     case when not is_standby then 'UI017' end
@@ -60,55 +64,78 @@ begin
     )
     select
         asked.thread_no,
+        asked.problem,
+        news.first_seq,
+        news.n,
+        news.run_no,
+        news.recorded_at,
+        news.earlier_us,
+        news.events,
+        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
-        run.status,
-        batch.first_seq + seen.n,
-        batch.n - seen.n,
-        batch.recorded_at,
-        case when seen.n = 0 then batch.earlier_us else batch.earlier_us[seen.n + 1 :] end,
-        case
-            when seen.n = 0 then batch.events
-            else (
-                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
-                from json_array_elements(batch.events) with ordinality as element (value, position)
-                where element.position > seen.n
-            )
-        end,
-        null::text
+        run.status
     from asked
-    cross join lateral (
-        select batch.*
-        from agui.batch as batch
-        where batch.thread_key = asked.thread_key
-            and batch.first_seq > case
-                when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                else asked.after_seq
-            end
-        order by batch.first_seq
-        limit max_rows
-    ) as batch
+    left join lateral (
+        select stored.*, row_number() over (order by stored.first_seq) as place
+        from (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = asked.thread_key
+                and stored.first_seq > case
+                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
+                    else asked.after_seq
+                end
+            order by stored.first_seq
+            limit max_rows
+        ) as stored
+    ) as news on asked.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+        where run.thread_key = asked.thread_key and run.run_no = news.run_no
         offset 0
     ) as run on true
-    cross join lateral (select greatest(asked.after_seq - batch.first_seq + 1, 0)::int as n) as seen
-    where asked.problem is null
-    union all
-    select asked.thread_no, null, null, null, null, null, null, null, asked.problem
-    from asked
-    where asked.problem is not null
-    order by 1, 4;
+    where asked.problem is not null or news.first_seq is not null
+    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
+    order by news.place, asked.thread_no
+    loop
+        continue when batch.thread_no = any (cut);
+        if batch.problem is not null then
+            return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
+            continue;
+        end if;
+        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        if is_begun and size > room then
+            cut := cut || batch.thread_no;
+            return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
+            continue;
+        end if;
+        is_begun := true;
+        room := room - size;
+        if batch.seen > 0 then
+            batch.earlier_us := batch.earlier_us[batch.seen + 1 :];
+            batch.events := (
+                select ('[' || string_agg(element.value::text, ',' order by element.position) || ']')::json
+                from json_array_elements(batch.events) with ordinality as element (value, position)
+                where element.position > batch.seen
+            );
+        end if;
+        return next (
+            batch.thread_no, batch.run_id, batch.status, batch.first_seq + batch.seen, batch.n - batch.seen, batch.recorded_at,
+            batch.earlier_us, batch.events, null
+        )::agui.poll_row;
+    end loop;
 end
 $$;
 
-comment on function agui.poll(text[], bigint[], timestamptz[], int, text[]) is
+comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
     'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread. after_times, where given, are '
+    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
+    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
+    'its thread_no: ask for it first in the next call. after_times, where given, are '
     'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
     'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
     'news. Works on a standby and through poolers. '
     'Errors: UI008 arrays of different lengths.';
 
-revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, text[]) from public;
+revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;

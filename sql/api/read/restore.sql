@@ -35,6 +35,6 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
     'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine.';
+    'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;

@@ -34,7 +34,9 @@ begin
     saved := array_fill(''::text, array[cardinality(given)]);
 
     -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
-    perform agui_internal.ensure_writable_thread(item.thread_id, scope), pg_advisory_xact_lock(agui_internal.session_lock_id(item.thread_key))
+    perform
+        agui_internal.ensure_writable_thread(item.thread_id, scope),
+        agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
         select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
         from unnest(given) as asked

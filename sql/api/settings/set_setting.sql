@@ -22,7 +22,11 @@ begin
         raise exception using
             errcode = '22023',
             message = format('there is no setting "%s"', name),
-            hint = format('The settings are: %s.', (select string_agg(stored.name, ', ' order by stored.name) from agui_internal.setting as stored));
+            hint = case
+                when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
+                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
+            end;
     end if;
     begin
         wanted := case

@@ -46,6 +46,6 @@ comment on function agui.compact_events(json, text) is
     'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
     'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. Where a run goes on behind its end, '
     'ends in the middle of something or lacks its beginning, the events that the protocol wants there are added. '
-    'Errors: UI008 events is no JSON array, UI013 there is no such shape.';
+    'Errors: UI008 events is no JSON array, UI013 there is no such shape, UI023 the fold is over a limit.';
 
 revoke execute on function agui.compact_events(json, text) from public;

@@ -19,6 +19,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
@@ -35,7 +36,10 @@ begin
         -- It goes with each commit, and so leaves nothing behind in a pooled connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.compact does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact');
+            if blocked is null then
+                raise notice 'agui.compact does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -106,6 +110,12 @@ begin
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
     end if;
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -124,6 +134,7 @@ comment on procedure agui.compact(int, interval, interval) is
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '
-    'on a standby. Call it from pg_cron, or by hand outside a transaction block.';
+    'on a standby. Call it from pg_cron, or by hand outside a transaction block. '
+    'Errors: UI023 the fold of a run is over a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;

@@ -8,6 +8,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
+    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -16,6 +17,7 @@ begin
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
+    perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
         from agui.run as run
@@ -45,7 +47,10 @@ begin
             perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
             commit;
             set local search_path = pg_catalog, pg_temp;
-            raise notice 'agui.compact_running does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('compact_running');
+            if blocked is null then
+                raise notice 'agui.compact_running does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         begin
@@ -65,6 +70,12 @@ begin
         set local search_path = pg_catalog, pg_temp;
     end loop;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.compact_running cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
@@ -82,6 +93,6 @@ comment on procedure agui.compact_running(int, interval) is
     'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine.';
+    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

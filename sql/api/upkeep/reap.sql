@@ -4,11 +4,14 @@ language plpgsql
 as $$
 declare
     stop_at pg_catalog.timestamptz;
-    stale   pg_catalog.record;
+    keys    pg_catalog.uuid[];
+    run_nos pg_catalog.int4[];
+    at      int := 0;  -- the run to do, of which a note is committed; 0: none yet
     runs    int := 0;
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -18,35 +21,64 @@ begin
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
+    perform agui_internal.forget_ended_runs('reap');
     commit;
     set local search_path = pg_catalog, pg_temp;
-    for stale in select * from agui_internal.stale_runs() loop
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+    select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)
+    into keys, run_nos
+    from agui_internal.stale_runs() as stale;
+    loop
+        exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            raise notice 'agui.reap does nothing more: another one is at work';
+            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
+            blocked := agui_internal.job_lock_problem('reap');
+            if blocked is null then
+                raise notice 'agui.reap does nothing more: another one is at work';
+            end if;
             exit;
         end if;
-        begin
-            if agui_internal.reap_run(stale.thread_key, stale.run_no) is not null then
-                runs := runs + 1;
-            end if;
-        exception
-            when others then
-                raise warning 'agui.reap: thread with key %, run number %: %', stale.thread_key, stale.run_no, sqlerrm;
-                failed := failed || pg_catalog.format('%s/%s', stale.thread_key, stale.run_no);
-                failure := coalesce(failure, sqlerrm);
-                code := coalesce(code, sqlstate);
-        end;
+        -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
+        perform pg_catalog.set_config('lock_timeout', '200ms', true);
+        if at > 0 then
+            begin
+                if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
+                    runs := runs + 1;
+                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                else
+                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                end if;
+            exception
+                when others then
+                    raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
+                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    if sqlstate <> '55P03' then
+                        failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
+                        failure := coalesce(failure, sqlerrm);
+                        code := coalesce(code, sqlstate);
+                    end if;
+            end;
+        end if;
+        at := at + 1;
+        exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;
+    commit;
+    set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.reap cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,
             message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are closed; agui.verify says what is wrong with a thread.';
+            hint = 'The others are closed. agui.quarantine says when these are tried next; agui.verify says what is wrong with a thread.';
     end if;
     commit;
 end
@@ -57,7 +89,7 @@ comment on procedure agui.reap(int, interval) is
     'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
     'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
     'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
-    'after max_runs or max_time (null: when all are done). A run that cannot be closed does not hold up the '
-    'others and is the error in the end. Call it outside a transaction block.';
+    'after max_runs or max_time (null: when all are done). A run that fails does not hold up the others: it goes '
+    'into agui.quarantine, and is the error in the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;

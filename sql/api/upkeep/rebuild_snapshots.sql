@@ -52,6 +52,6 @@ comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as '
     'it is; answers how many snapshots it has now. Puts right the place of the thread in lists, too. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is damaged, so '
-    'nothing is touched.';
+    'nothing is touched, UI023 the fold is over a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;

@@ -18,6 +18,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
+    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
@@ -29,7 +30,10 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
-            raise notice 'agui.repack does nothing more: another one is at work';
+            blocked := agui_internal.job_lock_problem('repack');
+            if blocked is null then
+                raise notice 'agui.repack does nothing more: another one is at work';
+            end if;
             exit;
         end if;
         perform agui_internal.begin_step();
@@ -87,6 +91,12 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = 'agui.repack cannot work: ' || blocked,
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
     if failure is not null then
         raise exception using
             errcode = code,

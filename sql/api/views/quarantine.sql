@@ -19,7 +19,7 @@ where note.run_no > 0 and (note.error is not null or note.attempts > 1);
 comment on view agui.quarantine is
     'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
     'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
-comment on column agui.quarantine.job is 'compact, compact_running or repack.';
+comment on column agui.quarantine.job is 'compact, compact_running, reap or repack.';
 comment on column agui.quarantine.scope is 'Scope of the thread.';
 comment on column agui.quarantine.thread_id is 'The thread.';
 comment on column agui.quarantine.run_id is 'The run.';

@@ -53,7 +53,9 @@ select
         where erasure.allowed_at is null
             and (
                 not agui_internal.has_row_security()
-                or erasure.thread_key >= (select low from monitored) and erasure.thread_key <= (select high from monitored)
+                or (select is_all from monitored)
+                or erasure.erased_key >= (select own.low from agui_internal.own_erased_keys() as own)
+                    and erasure.erased_key <= (select own.high from agui_internal.own_erased_keys() as own)
             )
     ) as erased_threads
 from run;

@@ -22,6 +22,7 @@ declare
     key         uuid;
     call        agui_internal.event_inspection;
     log_end     record;
+    head        agui.run;
     place       agui_internal.run_position;
     repeat      record;
     child_id    text;
@@ -89,10 +90,15 @@ begin
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject),
                     hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
             end if;
-            if not coalesce(parallel, false) and agui_internal.close_stale_runs(key, subject) then
+            select * into head
+            from agui.run as run
+            where run.thread_key = key
+            order by run.run_no desc
+            limit 1;
+            if not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
                 continue;  -- the end of the log has moved
             end if;
-            place := agui_internal.resolve_parent(key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
@@ -173,7 +179,8 @@ begin
         if log_end.run_no is null then
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
-                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at
+                thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
+                open_from
             )
             values (
                 key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -182,7 +189,8 @@ begin
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
                 -- Or the next run would take it for abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end
+                case when imported and call.ended_by is null then clock_timestamp() end,
+                place.open_from
             );
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);

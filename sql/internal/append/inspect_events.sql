@@ -95,7 +95,7 @@ begin
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
-                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.json_unguard(to_json(event.run_id)::text)),
+                    message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
                     hint = 'Append the events of each run in calls of their own.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then

@@ -7,7 +7,7 @@ as $$
 begin
     -- Where nobody holds the lock, this is an expression and no query.
     if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
-        perform pg_catalog.pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), 'the thread with key ' operator(pg_catalog.||) thread_key::pg_catalog.text);
     end if;
     if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
         -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
@@ -19,6 +19,6 @@ $$;
 
 comment on function agui_internal.lock_thread(uuid) is
     'Takes the lock of whoever writes to a thread''s log, until the transaction ends. It is to be called in a statement of its own: under '
-    'READ COMMITTED the next statement then sees all that the last holder did.';
+    'READ COMMITTED the next statement then sees all that the last holder did. 55P03 as agui_internal.wait_for_lock says.';
 
 revoke execute on function agui_internal.lock_thread(uuid) from public;

@@ -13,9 +13,10 @@ begin atomic
         limit 1
     ) as thread
     cross join lateral (
-        select run.run_no
+        -- The index of runs in progress may be full of those that have ended since.
+        select run.run_no, run.status
         from agui.run as run
-        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id and run.status = 'running'
+        where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id
         limit 1
     ) as run
     cross join lateral (
@@ -25,7 +26,8 @@ begin atomic
         order by batch.first_seq desc
         limit 1
     ) as latest
-    where thread.scope = next_place.scope
+    where run.status = 'running'
+        and thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
         -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
         and latest.first_seq < 9223372036854775807 - 4294967296

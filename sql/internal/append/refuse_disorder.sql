@@ -21,7 +21,7 @@ begin
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
-            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.json_unguard(to_json(call.other_thread)::text)),
+            message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
             hint = 'Append to the thread that the events belong to; without strict they are kept.';
     end if;
 end

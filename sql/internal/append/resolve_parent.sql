@@ -1,20 +1,13 @@
-create or replace function agui_internal.resolve_parent(thread_key uuid, parent_run_id text, subject text)
+create or replace function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text)
 returns agui_internal.run_position
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    head   agui.run;
     parent agui.run;
     place  agui_internal.run_position;
 begin
-    select * into head
-    from agui.run as run
-    where run.thread_key = resolve_parent.thread_key
-    order by run.run_no desc
-    limit 1;
-
     if parent_run_id is null then
         parent := head;
     elsif parent_run_id <> '' then
@@ -28,7 +21,7 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a run of this thread', subject, parent_run_id),
+                message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
                 hint = 'Append the parent first, or name none to follow the run begun last.';
         end if;
     end if;
@@ -42,12 +35,21 @@ begin
 
     place.run_no := coalesce(head.run_no, 0) + 1;
     place.parent_no := parent.run_no;
+    place.open_from := place.run_no;
+    if head.status = 'running' or head.open_from < head.run_no then
+        select run.run_no into place.open_from
+        from agui.run as run
+        where run.thread_key = resolve_parent.thread_key and run.status = 'running' and run.run_no >= head.open_from
+        order by run.run_no
+        limit 1;
+        place.open_from := coalesce(place.open_from, place.run_no);
+    end if;
     return place;
 end
 $$;
 
-comment on function agui_internal.resolve_parent(uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree: its number, and its parent (null: the head; '''': none). UI003: the parent is '
+comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
+    'Finds a new run''s place in its thread''s tree, given the run begun last: its number, and its parent (null: the head; '''': none). UI003: the parent is '
     'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.resolve_parent(uuid, text, text) from public;
+revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;

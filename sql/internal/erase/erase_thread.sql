@@ -12,14 +12,14 @@ begin
     perform agui_internal.own_key(thread_key);
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     if older_than is null then
-        perform pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key));
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
         -- A job does not wait for the transactions of others.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
             raise exception using
                 errcode = '55P03',
-                message = format('another transaction has the lock of the thread with key %s', thread_key);
+                message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
         end if;
         perform set_config('lock_timeout', '200ms', true);
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
@@ -31,9 +31,9 @@ begin
         return null;
     end if;
 
-    insert into agui.erasure (thread_key, scope, thread_id, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, runs, events)
     select
-        erased.thread_key, erased.scope, erased.thread_id, erase_thread.reason,
+        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
         (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1

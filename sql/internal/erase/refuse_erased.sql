@@ -6,12 +6,9 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased_at timestamptz;
+    erased_at timestamptz := agui_internal.erased_at(thread_key);
 begin
-    select erasure.erased_at into erased_at
-    from agui.erasure as erasure
-    where erasure.thread_key = refuse_erased.thread_key and erasure.allowed_at is null;
-    if found then
+    if erased_at is not null then
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),

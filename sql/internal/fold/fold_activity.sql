@@ -1,9 +1,11 @@
 create or replace function agui_internal.fold_activity(
-    inout document jsonb,
-    in content text,
+    inout content text,
     in patches text[],
-    in limits agui_internal.patch_limits,
-    out applied int
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    out last_applied int,
+    out spent bigint,
+    out octets bigint
 )
 language plpgsql
 immutable
@@ -11,20 +13,21 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    patched record;
+    document constant jsonb := coalesce(agui_internal.json_guard_numbers(content), '{}');
+    patched  record;
 begin
-    patched := agui_internal.json_patch_apply(
-        coalesce(nullif(coalesce(document, agui_internal.json_guard_numbers(content)::jsonb), 'null'), '{}'),
-        agui_internal.json_patches(patches),
-        limits
-    );
-    document := case when patched.applied > 0 then patched.document else document end;
-    applied := patched.applied;
+    octets := octet_length(document::text);
+    patched := agui_internal.json_patch_apply(document, agui_internal.json_patches(patches), limits, fuel, true);
+    if patched.last_applied > 0 then
+        content := agui_internal.json_guarded_from_jsonb(patched.document);
+    end if;
+    last_applied := patched.last_applied;
+    spent := patched.spent;
 end
 $function$;
 
-comment on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) is
-    'The content of an activity after patches (guarded JSON text), of which those that fail do nothing, and how many did not. The content '
-    'before is document or, where that is null, content (guarded JSON text).';
+comment on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) is
+    'The content of an activity (guarded JSON text; null: none) after patches, of which those that fail do nothing; which of them is the last that '
+    'did not (0: none), the fuel that they used, and the size of the content before. Once they use more than fuel, the rest is left out.';
 
-revoke execute on function agui_internal.fold_activity(jsonb, text, text[], agui_internal.patch_limits) from public;
+revoke execute on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) from public;

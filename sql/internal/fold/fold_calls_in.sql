@@ -12,14 +12,16 @@ as $function$
         call.body,
         null::text,
         null::text,
-        null::jsonb,
+        null::text,
         call.message,
         null::int,
         null::boolean,
         null::boolean,
         null::boolean,
         null::int,
-        null::int
+        null::int,
+        null::int,
+        null::boolean
     from (
         select
             agui_internal.json_string_token((element.value -> 'id')::text) as id,

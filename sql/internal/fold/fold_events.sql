@@ -28,7 +28,20 @@ declare
     step   agui_internal.fold_step;
     state  text;               -- what a step set it to
     state_patches text[] := start.state_patches;
-    limits agui_internal.patch_limits;
+
+    -- The limits, and what counts towards them.
+    limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
+    size          bigint := start.size;   -- at the last look, less what had been brought by then
+    spent         bigint := start.spent;  -- fuel that the run has used, but for what its events brought
+    brought_before bigint := 0;           -- by the runs before it
+    message_count int;
+    state_costs   boolean := false;       -- among the patches that wait are some that may use fuel
+    nodes_cost    boolean := false;
+    copied_ids    text[] := '{}';         -- what patches with copies have changed since the last look
+
+    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    steps cursor for
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits);
 
     -- The conversation, while it is taken apart.
     is_loaded    boolean := false;
@@ -71,31 +84,96 @@ declare
     result_owner int;          -- the message whose tool results were added last, and the last one of them
     result_last  int;
 begin
-    for step in
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes)
+    open steps;
     loop
+        fetch steps into step;
+        exit when not found;
         case step.action
             when 'set state' then
+                if state_costs then
+                    -- What they use counts, even if nothing is left of what they do.
+                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                    result.state_patches := state_patches;
+                    result.spent := spent;
+                    spent := (agui_internal.fold_patched(result, limits)).spent;
+                    state_costs := false;
+                end if;
                 state := step.content;
                 state_patches := '{}';
                 continue;
             when 'patch state' then
                 state_patches := array_append(state_patches, step.content);
+                state_costs := state_costs or step.costs;
+                if step.copies and array_position(copied_ids, '') is null then
+                    copied_ids := array_append(copied_ids, '');
+                    size := size + limits.document_bytes;
+                end if;
                 continue;
             when 'set interrupts' then
                 result.interrupts := step.content;
                 continue;
             when 'list messages' then
                 if is_loaded then
-                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+                    result.spent := spent;
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+                    spent := result.spent;
                     is_loaded := false;
+                    nodes_cost := false;
+                end if;
+                spent := spent + 64 * cardinality(result.message_ids);
+                if spent > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
                 end if;
                 result := agui_internal.fold_snapshot_messages(result, step.messages, step.metadata::json);
+                if cardinality(result.message_ids) > limits.fold_messages then
+                    perform agui_internal.refuse_fold(
+                        thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, cardinality(result.message_ids)
+                    );
+                end if;
                 continue;
-            when 'end' then
-                result.lanes := step.content;
-                result.through_seq := coalesce(step.seq, result.through_seq);
+            when 'look', 'end run', 'end' then
+                if is_loaded and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes) then
+                    result.spent := spent;
+                    result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+                    spent := result.spent;
+                    is_loaded := false;
+                    nodes_cost := false;
+                end if;
+                if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                    result.state := coalesce(agui_internal.json_unguard(state), result.state);
+                    result.state_patches := state_patches;
+                    result.spent := spent;
+                    result := agui_internal.fold_patched(result, limits);
+                    spent := result.spent;
+                    state := null;
+                    state_patches := '{}';
+                    state_costs := false;
+                end if;
+                if size + step.brought > limits.fold_bytes then
+                    size := agui_internal.fold_size(result) - step.brought;
+                    if size + step.brought > limits.fold_bytes then
+                        perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought);
+                    end if;
+                    spent := spent + size + step.brought;
+                    copied_ids := '{}';
+                end if;
+                if spent + step.brought - brought_before > limits.fold_fuel then
+                    perform agui_internal.refuse_fold(
+                        thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent + step.brought - brought_before
+                    );
+                end if;
+                if step.action = 'end run' then
+                    spent := 0;
+                    brought_before := step.brought;
+                elsif step.action = 'end' then
+                    result.lanes := step.content;
+                    result.through_seq := coalesce(step.seq, result.through_seq);
+                    result.size := size + step.brought;
+                    result.spent := spent + step.brought - brought_before;
+                end if;
                 continue;
+            when 'refuse lanes' then
+                perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_lanes', limits.fold_lanes, limits.fold_lanes + 1);
             else
                 null;
         end case;
@@ -107,6 +185,7 @@ begin
             if not is_loaded then
                 nodes := agui_internal.fold_load(result);
                 loaded_count := cardinality(nodes);
+                message_count := loaded_count;
                 node_count := loaded_count;
                 first_node := case when loaded_count > 0 then 1 end;
                 last_node := nullif(loaded_count, 0);
@@ -263,6 +342,7 @@ begin
 
                 when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
                     -- The message gives way, with all that it had.
+                    spent := spent + 64 * message_count;
                     for gone in node + 1 .. case when nodes[node].has_calls then node_count else node end loop
                         continue when nodes[gone].parent is distinct from node;
                         id := nodes[gone].key;
@@ -291,6 +371,12 @@ begin
 
             -- Place a new message: at the end, but for the result of a tool call.
 
+            if added is not null then
+                message_count := message_count + 1;
+                if message_count > limits.fold_messages then
+                    perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_messages', limits.fold_messages, message_count);
+                end if;
+            end if;
             if added is not null and insert_after <> last_node then
                 following[added] := following[insert_after];
                 following[insert_after] := added;
@@ -314,12 +400,13 @@ begin
                         case when opened.parent is null then agui_internal.json_guard(opened.body) else opened.body end, opened.parent is not null
                     );
                     if part.metadata is not null then
-                        changes := array_append(changes, (place, 'merge', part.metadata)::agui_internal.fold_change);
+                        changes := array_append(changes, (place, 'merge', part.metadata, null, null)::agui_internal.fold_change);
                     end if;
                     opened.number := null;
                     opened.body := null;
                     opened.head := part.head;
                     opened.content := part.content;
+                    opened.activity_type := part.activity_type;
                     nodes[place] := opened;
                     untouched := least(untouched, place - 1);
                 end if;
@@ -338,7 +425,7 @@ begin
                 if strpos(nodes[touched].head, '"\\metadata"') = 0 then
                     nodes[touched].head := agui_internal.fold_member(nodes[touched].head, 'metadata', '"\\metadata"');
                 end if;
-                changes := array_append(changes, (touched, 'merge', step.metadata)::agui_internal.fold_change);
+                changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
             end if;
 
             case
@@ -346,7 +433,7 @@ begin
                     null;
 
                 when step.action = 'grow' then
-                    changes := array_append(changes, (touched, 'grow', step.content)::agui_internal.fold_change);
+                    changes := array_append(changes, (touched, 'grow', step.content, null, null)::agui_internal.fold_change);
                     if nodes[touched].grows is null then
                         nodes[touched].content := coalesce(nodes[touched].content, '""');
                         nodes[touched].grows := true;
@@ -354,30 +441,48 @@ begin
 
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
+                        if nodes[node].costs then
+                            -- What they use counts, even if nothing is left of what they do.
+                            spent := spent + (
+                                agui_internal.fold_activity(
+                                    nodes[node].content,
+                                    agui_internal.fold_patches_of(changes, nodes[node].last_patch),
+                                    limits,
+                                    limits.fold_fuel - spent
+                                )
+                            ).spent;
+                        end if;
                         nodes[node].content := step.content;
-                        nodes[node].document := null;
+                        nodes[node].activity_type := step.activity_type;
                         nodes[node].content_since := cardinality(changes);
+                        nodes[node].last_patch := null;
+                        nodes[node].costs := null;
                     end if;
 
                 when step.action = 'patch activity' then
-                    -- It waits for the end, with the others, unless something else depends on whether it succeeds, or its path is "" and what it
-                    -- makes null is an empty object for the next one.
-                    if nodes[node].content is not null
-                        and (nodes[node].head::json -> 'activityType')::text = step.activity_type
-                        and strpos(step.content, '""') = 0
-                        and nodes[node].is_shared is null
-                    then
-                        changes := array_append(changes, (node, 'patch', step.content)::agui_internal.fold_change);
+                    nodes_cost := nodes_cost or step.costs;
+                    if step.copies and array_position(copied_ids, step.id) is null then
+                        copied_ids := array_append(copied_ids, step.id);
+                        size := size + limits.document_bytes;
+                    end if;
+                    -- It waits for the end, with the others, unless something else depends on whether it succeeds.
+                    if nodes[node].content is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
+                        changes := array_append(
+                            changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
+                        );
+                        nodes[node].last_patch := cardinality(changes);
+                        nodes[node].costs := nodes[node].costs or step.costs;
                     else
-                        if limits is null then
-                            limits := agui_internal.limits_of_patches();
-                        end if;
-                        part := agui_internal.fold_patch_now(nodes[node], node, changes, step.content, limits);
-                        detaches := part.applied and nodes[node].is_shared is true;
-                        nodes[node].document := case when detaches then part.before else part.patched end;
-                        nodes[node].content_since := cardinality(changes);
-                        if part.applied and not detaches then
-                            nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                        part := agui_internal.fold_activity(nodes[node].content, array[step.content], limits, limits.fold_fuel - spent);
+                        spent := spent + 4 * part.octets;
+                        detaches := part.last_applied > 0 and nodes[node].is_shared is true;
+                        if not detaches then
+                            spent := spent + part.spent;
+                            if part.last_applied > 0 then
+                                nodes[node].content := part.content;
+                                nodes[node].activity_type := step.activity_type;
+                                nodes[node].head := agui_internal.fold_new_head(step, nodes[node].head);
+                            end if;
                         end if;
                     end if;
 
@@ -388,15 +493,16 @@ begin
             -- Where a message that stands at several places changes at the first one alone, that one becomes a message of its own; then once more.
 
             exit attempt when not detaches;
-            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
+            spent := spent + 64 * message_count;
+            result.spent := spent;
+            result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes, limits);
+            spent := result.spent;
             result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
             is_loaded := false;
         end loop attempt;
     end loop;
+    close steps;
 
-    if is_loaded then
-        result := agui_internal.fold_settle(result, nodes, first_node, following, untouched, changes);
-    end if;
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;
     return result;

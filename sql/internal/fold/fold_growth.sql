@@ -17,6 +17,9 @@ return (
     null,
     null,
     null,
+    null,
+    null,
+    null,
     null
 )::agui_internal.fold_step;
 

@@ -6,16 +6,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold;
 begin
-    -- As a RUN_STARTED does it, but that closes the open streams of chunks.
-    result.lanes := null;
-    result := agui_internal.fold_given(result, (
+    result := agui_internal.fold_given(start, (
         select '{"type":"RUN_STARTED","input":' || given.input || '}'
         from agui.run_input as given
         where given.thread_key = fold_input.thread_key and given.run_no = fold_input.run_no
     ));
-    result.lanes := start.lanes;
     result.through_seq := start.through_seq;
     return result;
 end

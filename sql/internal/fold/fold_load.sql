@@ -11,7 +11,7 @@ declare
 begin
     nodes := array(
         select (
-            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null
+            null, message.number, message.role, message.body, null, null, null, null, null, null, null, null, null, null, null, null
         )::agui_internal.fold_node
         from unnest(fold.message_nos, fold.roles, fold.bodies) with ordinality as message (number, role, body, position)
         order by message.position

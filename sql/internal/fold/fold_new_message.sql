@@ -30,6 +30,7 @@ begin
 
         when 'show activity' then
             made.content := step.content;
+            made.activity_type := step.activity_type;
             made.head := '{' || concat_ws(
                 ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
                 '"subagentRunId":' || owner

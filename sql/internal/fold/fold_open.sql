@@ -8,7 +8,8 @@ create or replace function agui_internal.fold_open(
     in is_call boolean,
     out head text,
     out content text,
-    out metadata text
+    out metadata text,
+    out activity_type text
 )
 language plpgsql
 immutable
@@ -21,6 +22,7 @@ declare
     given    constant pg_catalog.json := whole operator(pg_catalog.->) 'metadata';
 begin
     metadata := case when pg_catalog.json_typeof(given) operator(pg_catalog.=) 'object' then given end;
+    activity_type := case when not is_call then whole operator(pg_catalog.->) 'activityType' end;
     content := case when is_call then function operator(pg_catalog.->) 'arguments' else whole operator(pg_catalog.->) 'content' end;
 
     head := agui_internal.json_member_set(
@@ -39,7 +41,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, and the '
-    'head, the object with marks in their places.';
+    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, the '
+    'activityType, and the head, the object with marks in their places.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;

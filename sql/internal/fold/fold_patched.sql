@@ -1,4 +1,4 @@
-create or replace function agui_internal.fold_patched(fold agui_internal.fold)
+create or replace function agui_internal.fold_patched(fold agui_internal.fold, limits agui_internal.fold_limits default null)
 returns agui_internal.fold
 language plpgsql
 stable
@@ -9,19 +9,25 @@ declare
     patched record;
 begin
     if cardinality(fold.state_patches) > 0 then
+        limits := coalesce(limits, agui_internal.limits_of_folds());
         patched := agui_internal.json_patch_apply(
-            agui_internal.json_to_jsonb(fold.state), agui_internal.json_patches(fold.state_patches), agui_internal.limits_of_patches()
+            agui_internal.json_to_jsonb(fold.state),
+            agui_internal.json_patches(fold.state_patches),
+            limits,
+            limits.fold_fuel - fold.spent,
+            false
         );
-        if patched.applied > 0 then
+        if patched.last_applied > 0 then
             fold.state := agui_internal.json_from_jsonb(patched.document);
         end if;
         fold.state_patches := '{}';
+        fold.spent := fold.spent + patched.spent;
     end if;
     return fold;
 end
 $function$;
 
-comment on function agui_internal.fold_patched(agui_internal.fold) is
-    'A fold with its patches applied to its state, each whole or, when it fails, not at all.';
+comment on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) is
+    'A fold with its patches applied to its state, each whole or, when it fails, not at all. limits: null reads them.';
 
-revoke execute on function agui_internal.fold_patched(agui_internal.fold) from public;
+revoke execute on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) from public;

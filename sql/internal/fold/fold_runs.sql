@@ -12,12 +12,13 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;
+    result agui_internal.fold := start;  -- with the fuel of the run at hand
     first_segment int := 1;  -- those before it are folded
     segment       int;
     at_start      boolean[];
     place         agui_internal.input_place;
 begin
+    result.spent := 0;
     for place in
         select * from agui_internal.input_places(thread_key, run_nos, through_seqs)
     loop
@@ -35,6 +36,7 @@ begin
                 null, at_start[first_segment : segment - 1]
             );
             first_segment := segment;
+            result.spent := 0;
         end if;
         result := agui_internal.fold_input(result, thread_key, place.run_no);
     end loop;

@@ -7,7 +7,8 @@ create or replace function agui_internal.fold_settle(
     first_node int,
     following int[],
     untouched int,
-    changes agui_internal.fold_change[]
+    changes agui_internal.fold_change[],
+    limits agui_internal.fold_limits
 )
 returns agui_internal.fold
 language plpgsql
@@ -22,8 +23,8 @@ declare
     loaded_count constant int := cardinality(before.message_ids);
     node         agui_internal.fold_node;
     part         record;
+    patched      record;
     metadata     text[];
-    limits       agui_internal.patch_limits;
     call_parents int[] := '{}';
     call_texts   text[] := '{}';
     calls        text[];
@@ -92,19 +93,25 @@ begin
         metadata[part.node] := part.merged;
     end loop;
 
-    -- Activities.
-    if exists (select from unnest(changes) as change where change.kind = 'patch') then
-        limits := agui_internal.limits_of_patches();
-    end if;
+    -- Activities. The last patch that succeeds gives the type.
     for part in
-        select change.node, array_agg(change.text order by change.ordinality) as patches
+        select
+            change.node,
+            array_agg(change.text order by change.ordinality) as patches,
+            array_agg(change.name order by change.ordinality) as types
         from unnest(changes) with ordinality as change
         where change.kind = 'patch'
         group by change.node
     loop
-        nodes[part.node].document := (
-            agui_internal.fold_activity(nodes[part.node].document, nodes[part.node].content, part.patches, limits)
-        ).document;
+        patched := agui_internal.fold_activity(nodes[part.node].content, part.patches, limits, limits.fold_fuel - result.spent);
+        result.spent := result.spent + patched.spent;
+        if result.spent > limits.fold_fuel then
+            return result;
+        end if;
+        nodes[part.node].content := patched.content;
+        if part.types[patched.last_applied] <> nodes[part.node].activity_type then
+            nodes[part.node].head := agui_internal.fold_member(nodes[part.node].head, 'activityType', part.types[patched.last_applied]);
+        end if;
     end loop;
 
     -- Tool calls, in the order in which their message got them, of the messages that were changed.
@@ -143,7 +150,7 @@ begin
                 else agui_internal.json_unguard(
                     agui_internal.fold_close(
                         node.head,
-                        coalesce(agui_internal.json_guarded_from_jsonb(node.document), node.content),
+                        node.content,
                         metadata[version],
                         calls[version]
                     )
@@ -162,11 +169,11 @@ end
 $function$;
 
 comment on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
 ) is
     'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
-    'messages, as many as are untouched, are those of before.';
+    'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
-    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[]
+    agui_internal.fold, agui_internal.fold_node[], int, int[], int, agui_internal.fold_change[], agui_internal.fold_limits
 ) from public;

@@ -73,19 +73,12 @@ begin
             place.*,
             first.message_no as first_no,
             named.role,
-            case when compared.says_the_same then first.body else named.body end as body,
-            compared.says_the_same
+            named.body,
+            first.body = named.body as is_same
         from place
         join present as first on first.position = place.first_position
         join (select named.key, max(named.position) as position from named group by named.key) as last on last.key = place.key
         join named on named.position = last.position
-        cross join lateral (
-            select case
-                when first.body = named.body then true
-                else agui_internal.json_to_jsonb(first.body)::text = agui_internal.json_to_jsonb(named.body)::text
-            end as says_the_same
-            offset 0  -- so that they are compared once, not wherever the answer is used
-        ) as compared
     ),
     version as (
         select
@@ -96,7 +89,7 @@ begin
             case when renewed.key is null then present.role else renewed.role end as role,
             case
                 when renewed.key is null then present.message_no
-                when renewed.says_the_same and renewed.first_no > 0 then renewed.first_no
+                when renewed.is_same and renewed.first_no > 0 then renewed.first_no
                 when renewed.places > 1
                     then least((select min(no) from unnest(before.message_nos) as no), 0) - renewed.first_position::int
             end as message_no

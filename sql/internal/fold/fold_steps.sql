@@ -6,8 +6,14 @@
 -- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
 -- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
 --
+-- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
+-- in memory is bounded by one batch, not by 50.
+--
 -- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
 -- strings that grow are handed out before the next step that is for messages.
+--
+-- It counts what the events bring, in octets: of a piece of a string the piece and one more, of any other step the texts in it. The fold is looked
+-- at ('look') where that adds up to another quarter of what it may hold, and behind a patch that copies. compaction.Fold counts the same.
 create or replace function agui_internal.fold_steps(
     thread_key uuid,
     run_nos int[],
@@ -15,7 +21,8 @@ create or replace function agui_internal.fold_steps(
     through_seqs bigint[],
     given json,
     takes_input boolean[],
-    lanes text
+    lanes text,
+    limits agui_internal.fold_limits
 )
 returns setof agui_internal.fold_step
 language plpgsql
@@ -39,6 +46,12 @@ declare
     growing     int;
     buffer      text := '';
 
+    -- What was brought, but for what is in the buffer; where the next look is due, and how long the buffer may become until then.
+    brought    bigint := 0;
+    look_every constant bigint := greatest(coalesce(limits.fold_bytes, 67108864) / 4, 1);
+    next_look  bigint := look_every;
+    long       bigint := least(4000, next_look);
+
     -- The event that brought the last piece, while no other has come since.
     grown_type  text;
     grown_id    text;
@@ -60,22 +73,44 @@ declare
     input         json;
     messages      json;
     content       text;
+    patched       text;
+    is_for_state  boolean;
+    is_due        boolean;
+    begins_run    boolean := false;
     last_seq      bigint;
+
+    -- Stored bytes. Uncompressed it is 2 MB at most.
+    large     constant int := 8000;
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
+    <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
     <<events>>
     for event in
         select
             element.*,
             case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
-            batch.first_seq
+            batch.first_seq,
+            batch.is_put_off
         from (
             (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
-                and stored.first_seq <= through_seqs[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
                 and stored.first_seq + stored.n - 1 > after_seqs[segment]
                 and stored.first_seq >= coalesce(
                     (
@@ -89,11 +124,12 @@ begin
                 order by stored.first_seq
             )
             union all
-            select 1, agui_internal.json_guarded(given)
+            select 1, false, agui_internal.json_guarded(given)
             where given is not null
         ) as batch
         cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
-        where element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
         -- One more piece of the string that grew last.
@@ -103,7 +139,7 @@ begin
             and event."subagentRunId"::text is not distinct from grown_owner
             and event.delta::text ^@ '"'
             and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
-            and octet_length(buffer) < 4000
+            and octet_length(buffer) < long
         then
             buffer := buffer || event.delta::text || E'\x01';
             continue;
@@ -153,7 +189,9 @@ begin
                 continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
                 open_lanes := chunk.lanes;
                 step.id := chunk.id;
-                if chunk.goes_on then
+                if jsonb_array_length(open_lanes) > limits.fold_lanes and not chunk.goes_on then
+                    step.action := 'refuse lanes';
+                elsif chunk.goes_on then
                     continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
                     piece := coalesce(event.delta::text, '""');
                 else
@@ -246,6 +284,7 @@ begin
                 step.metadata := null;
                 step.content := nullif((input -> 'state')::text, 'null');
                 step.action := case when step.content is not null then 'set state' end;
+                begins_run := given is not null;
 
             when event.type = 'RUN_FINISHED' then
                 step.content := '[]';
@@ -262,6 +301,7 @@ begin
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
+                exit events when event.is_put_off;
                 continue;
         end case;
 
@@ -287,23 +327,28 @@ begin
             end;
         end if;
 
-        -- What is for the state and the run has no order with what is for the messages.
+        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long. What is for the state and the
+        -- run has no order with what is for the messages.
 
-        if step.action in ('set state', 'patch state', 'set interrupts') then
-            return next step;
-            continue when messages is null;
-            step.action := null;
+        is_for_state := step.action in ('set state', 'patch state', 'set interrupts');
+        if patch is not null or step.action = 'patch state' then
+            patched := coalesce(patch, step.content);
+            step.costs := patched ~ '"copy"|"move"|/[0-9]+"|\\u00';
+            step.copies := step.costs and agui_internal.fold_patch_copies(patched);
         end if;
-
-        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long.
-
+        is_due := brought + octet_length(buffer) >= next_look;
         if growing is not null
             and (
-                coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null
+                case when is_for_state then messages is not null else coalesce(step.action, patch, messages::text) is not null end
+                or piece is not null and step.metadata is not null
                 or cardinality(grown_keys) > 30
                 or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+                or is_due
+                or step.copies
+                or begins_run
             )
         then
+            brought := brought + octet_length(buffer);
             grown_texts[growing] := grown_texts[growing] || buffer;
             for place in 1 .. cardinality(grown_keys) loop
                 return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
@@ -313,12 +358,37 @@ begin
             growing := null;
             buffer := '';
         end if;
+        if is_due then
+            return next agui_internal.fold_look('look', brought);
+            next_look := (brought / look_every + 1) * look_every;
+        end if;
+        if begins_run then
+            return next agui_internal.fold_look('end run', brought);
+            begins_run := false;
+        end if;
+
+        -- What the event brings.
+
+        if coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null then
+            brought := brought + octet_length(concat(
+                step.id, step.owner, step.metadata, event.role, step.name, step.parent_id, step.activity_type, step.content, step.messages,
+                patch, messages, case when step.action is null then piece end
+            ));
+        end if;
+        long := least(4000, next_look - brought);
 
         -- Hand out the steps of this event. Its metadata goes with the first of them.
 
         if step.action is not null then
             return next step;
+            exit segments when step.action = 'refuse lanes';
             step.metadata := null;
+        end if;
+        if is_for_state then
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
+            continue when messages is null;
         end if;
 
         if messages is not null then
@@ -334,6 +404,9 @@ begin
             step.action := case when patch is not null then 'patch activity' else 'grow' end;
             step.content := coalesce(patch, piece);
             return next step;
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
 
         elsif piece is not null then
             key := case when step.is_call then 'call ' || step.id else step.id end;
@@ -344,6 +417,8 @@ begin
                 grown_texts[place] := '';
             end if;
             if growing <> place then
+                brought := brought + octet_length(buffer);
+                long := least(4000, next_look - brought);
                 grown_texts[growing] := grown_texts[growing] || buffer;
                 buffer := '';
             end if;
@@ -355,25 +430,44 @@ begin
         end if;
     end loop events;
     -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
     last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
-    end loop;
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
 
     if growing is not null then
+        brought := brought + octet_length(buffer);
         grown_texts[growing] := grown_texts[growing] || buffer;
         for place in 1 .. cardinality(grown_keys) loop
             return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
         end loop;
+        grown_keys := '{}';
+        grown_texts := '{}';
+        growing := null;
+        buffer := '';
     end if;
+    if segment < cardinality(run_nos) then
+        return next agui_internal.fold_look('end run', brought);
+        grown_type := null;
+    end if;
+    end loop segments;
 
     step := null;
     step.seq := last_seq;
     step.action := 'end';
     step.content := agui_internal.json_unguard(open_lanes::text);
+    step.brought := brought;
     return next step;
 end
 $function$;
 
-comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) is
-    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, and the chunk lanes that are open before.';
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) is
+    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, the chunk lanes that are open before, and the limits.';
 
-revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text) from public;
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) from public;

@@ -10,7 +10,8 @@ declare
 begin
     select
         snapshot.through_seq, list.message_nos, list.message_ids, list.roles, list.bodies,
-        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}'
+        snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text, '{}',
+        octet_length(snapshot.state::text) + octet_length(snapshot.interrupts::text) + list.octets, 0
     into fold
     from agui.snapshot as snapshot
     cross join lateral (
@@ -18,7 +19,8 @@ begin
             coalesce(array_agg(item.message_no), '{}'),
             coalesce(array_agg(item.message_id), '{}'),
             coalesce(array_agg(item.role), '{}'),
-            coalesce(array_agg(item.body), '{}')
+            coalesce(array_agg(item.body), '{}'),
+            coalesce(sum(octet_length(item.body)), 0)
         from (
             -- Sorted once for all of the arrays.
             select message.message_no, message.message_id, message.role, message.body::text as body
@@ -28,11 +30,11 @@ begin
                     and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
             order by part.position, message.message_no
         ) as item
-    ) as list (message_nos, message_ids, roles, bodies)
+    ) as list (message_nos, message_ids, roles, bodies, octets)
     where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
 
     if not found then
-        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}');
+        fold := row(0, '{}', '{}', '{}', '{}', '{}', '[]', null, '{}', 4, 0);
     end if;
     return fold;
 end

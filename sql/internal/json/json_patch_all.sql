@@ -4,7 +4,7 @@ language sql
 immutable
 strict
 parallel safe
-return (agui_internal.json_patch_apply(doc, patches, null)).document;
+return (agui_internal.json_patch_apply(doc, patches, null, null, false)).document;
 
 comment on function agui_internal.json_patch_all(jsonb, jsonb[]) is
     'The document after RFC 6902 patches in their order, as a client of the event stream applies state deltas: each whole or, when one '

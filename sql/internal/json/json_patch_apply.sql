@@ -13,9 +13,12 @@
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
-    in limits agui_internal.patch_limits,
-    out applied int,
-    out problem text
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    in null_is_empty boolean,
+    out last_applied int,
+    out problem text,
+    out spent bigint
 )
 language plpgsql
 immutable
@@ -91,8 +94,10 @@ declare
     grown_count int;
     copied  bigint;  -- by the patch at hand
     shifted bigint;
+    behind  int;     -- items behind the place
 begin
-    applied := 0;
+    last_applied := 0;
+    spent := 0;
 
     -- Without copies a document grows by no more than what the patches say.
     size := octet_length(document::text);
@@ -102,6 +107,8 @@ begin
     end if;
 
     foreach patch in array patches loop
+        exit when spent > fuel;
+        patch_no := patch_no + 1;
         if jsonb_typeof(patch) is distinct from 'array' then
             problem := coalesce(problem, 'the patch: it is not a JSON array of operations');
             continue;
@@ -110,8 +117,19 @@ begin
             problem := coalesce(problem, format('the patch: it has more than %s operations', max_operations));
             continue;
         end if;
-        patch_no := patch_no + 1;
         noted := 0;
+        if null_is_empty and pieces[1] = 'null' then
+            node_noted[1] := patch_no;
+            noted := 1;
+            noted_nodes[1] := 1;
+            noted_pieces[1] := pieces[1];
+            noted_opened[1] := opened[1];
+            noted_sizes[1] := sizes[1];
+            pieces[1] := '{}';
+            if sizes is not null then
+                sizes[1] := 2;
+            end if;
+        end if;
         copied := 0;
         shifted := 0;
 
@@ -242,14 +260,18 @@ begin
                         end if;
                         if step in ('take', 'remove') and items[owner] is not null then
                             listed := items[owner];
-                            shifted := shifted + cardinality(listed) - place - 1;
+                            behind := cardinality(listed) - place - 1;
+                            shifted := shifted + behind;
+                            spent := spent + case when behind <= 500 then behind else cardinality(listed) end;
                             listed := listed[: place] || listed[place + 2 :];
                         elsif step = 'add' and items[owner] is not null then
                             node_count := node_count + 1;
                             changed := node_count;
                             piece := value;
                             listed := items[owner];
-                            shifted := shifted + cardinality(listed) - place;
+                            behind := cardinality(listed) - place;
+                            shifted := shifted + behind;
+                            spent := spent + case when behind <= 500 then behind else cardinality(listed) end;
                             listed := listed[: place] || changed || listed[place + 1 :];
                         elsif step in ('take', 'remove', 'replace', 'add') then
                             changed := node;
@@ -264,7 +286,7 @@ begin
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
-                            failure := 'nothing is at ' || pointer;
+                            failure := 'nothing is at its from';
                         elsif step <> 'add' then
                             failure := 'nothing is at the path';
                         elsif used + 1 < cardinality(target) then
@@ -312,7 +334,9 @@ begin
                                         token := jsonb_array_length(parent);
                                     end if;
                                     if token ~ '^(0|[1-9][0-9]{0,8})$' and token::int <= jsonb_array_length(parent) then
-                                        shifted := shifted + jsonb_array_length(parent) - token::int;
+                                        behind := jsonb_array_length(parent) - token::int;
+                                        shifted := shifted + behind;
+                                        spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
                                         changed := node;
                                         piece := jsonb_insert(piece, rest[: cardinality(rest) - 1] || token, value);
                                     else
@@ -331,7 +355,7 @@ begin
                             end;
                             if parent is null then
                                 failure := case
-                                    when step in ('take', 'fetch') then 'nothing is at ' || pointer
+                                    when step in ('take', 'fetch') then 'nothing is at its from'
                                     else 'nothing is at the path'
                                 end;
                             elsif step = 'replace' then
@@ -352,7 +376,9 @@ begin
                                         else agui_internal.json_pointer_get(piece, rest[: cardinality(rest) - 1])
                                     end;
                                     if jsonb_typeof(parent) = 'array' then
-                                        shifted := shifted + jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                        behind := jsonb_array_length(parent) - rest[cardinality(rest)]::int - 1;
+                                        shifted := shifted + behind;
+                                        spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
                                     end if;
                                     piece := piece #- rest;
                                 end if;
@@ -472,6 +498,7 @@ begin
                 end if;
                 printed := value::text;
                 copied := copied + octet_length(printed);
+                spent := spent + 4 * octet_length(printed);
                 if copied > max_copied then
                     failure := 'the patch copies too much';
                 end if;
@@ -480,13 +507,14 @@ begin
             end loop;
 
             if failure is not null then
-                failure := concat_ws(' ', 'operation', position, operation ->> 'op', operation ->> 'path') || ': ' || failure;
+                -- Without its path, which may name people: what is refused is in the server's log.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
         end loop;
 
         if failure is null then
-            applied := applied + 1;
+            last_applied := patch_no;
             continue;
         end if;
 
@@ -514,9 +542,11 @@ begin
 end
 $function$;
 
-comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) is
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) is
     'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also how many were applied, and the problem of the first one that was not. '
-    'A patch that goes beyond a limit fails too (limits null: only those of jsonb).';
+    'Also which was the last that was applied (0: none), the problem of the first one that was not, and the fuel that they used: 4 an octet that is '
+    'copied or moved, 1 an array item that is moved aside (all of the array, if that is far from its end). '
+    'A patch that goes beyond a limit fails too (limits null: only those of jsonb). Once more than fuel is used (null: never), the rest is left out. '
+    'null_is_empty: where the document is null, a patch finds an empty object.';
 
-revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.patch_limits) from public;
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) from public;

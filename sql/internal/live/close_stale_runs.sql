@@ -1,4 +1,4 @@
-create or replace function agui_internal.close_stale_runs(thread_key uuid, subject text)
+create or replace function agui_internal.close_stale_runs(head agui.run, subject text)
 returns boolean
 language plpgsql
 volatile
@@ -11,10 +11,13 @@ declare
     now_at       timestamptz;
     any_closed   boolean := false;
 begin
+    if head.status <> 'running' and head.open_from = head.run_no then
+        return false;
+    end if;
     for other in
         select run.*
         from agui.run as run
-        where run.thread_key = close_stale_runs.thread_key and run.status = 'running'
+        where run.thread_key = head.thread_key and run.status = 'running' and run.run_no >= head.open_from
         order by run.run_no
     loop
         last_seen_at := agui_internal.last_seen_at(other);
@@ -40,7 +43,7 @@ begin
                 ),
                 hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
-        perform agui_internal.close_run(thread_key, other.run_no, format(
+        perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
         ));
         any_closed := true;
@@ -49,8 +52,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.close_stale_runs(uuid, text) is
-    'Closes the runs of a thread whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
+comment on function agui_internal.close_stale_runs(agui.run, text) is
+    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
     'Answers whether it closed any. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.close_stale_runs(uuid, text) from public;
+revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;

@@ -3,11 +3,7 @@ returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (
-    select min(setting.value)
-    from agui_internal.setting as setting
-    where setting.name in ('heartbeat_lease', 'lease')
-));
+return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
     'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';

@@ -3,7 +3,7 @@ returns interval
 language sql
 stable
 parallel safe
-return make_interval(secs => (select setting.value from agui_internal.setting as setting where setting.name = 'lease'));
+return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
     'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';

@@ -7,11 +7,17 @@ set search_path = pg_catalog, pg_temp
 as $$
     select run.thread_key, run.run_no
     from agui.run as run
-    where run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp()
-    order by run.thread_key, run.run_no
+    left join agui_internal.job_note as note
+        on note.job = 'reap' and note.thread_key = run.thread_key and note.run_no = run.run_no
+    where run.status = 'running'
+        and agui_internal.alive_until(run) < clock_timestamp()
+        and (note.next_at is null or note.next_at <= clock_timestamp())
+    -- Those that nothing has failed at before come first.
+    order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes.';
+    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
+    'that it failed at come last, once they may be tried.';
 
 revoke execute on function agui_internal.stale_runs() from public;

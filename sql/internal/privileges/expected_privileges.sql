@@ -16,7 +16,7 @@ as $$
             array['select'],
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
-                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint', 'table agui.erasure',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
                 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
@@ -26,7 +26,8 @@ as $$
             array['select'],
             array['table agui.stats', 'table agui.lag', 'table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
-        )
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
     ),
     changer (grantee, routines) as (
         values
@@ -39,7 +40,7 @@ as $$
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
-                'agui_internal.drop_snapshots', 'agui_internal.fill_title',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
@@ -63,9 +64,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers. pg_monitor gets what the command line, agui.stats and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
+        -- and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer
@@ -73,8 +75,8 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'installed', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after',
-            'has_row_security', 'is_exempt', 'pool_first_key', 'pool_last_key'
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value',
+            'has_row_security', 'is_exempt', 'own_erased_keys', 'pool_first_key', 'pool_last_key'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype

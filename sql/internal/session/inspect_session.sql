@@ -25,7 +25,7 @@ begin
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', member.name);
+                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
             end case;
         end loop;
     end if;
@@ -39,7 +39,7 @@ begin
         if json_typeof(given.versions) <> 'object' then
             problem := 'its versions are no object';
         else
-            select format('its versions have no whole number for the key "%s"', version.name) into problem
+            select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
             where version.value::text !~ '^[0-9]{1,18}$' or version.name is null
             limit 1;

@@ -8,9 +8,11 @@ as $function$
 declare
     given constant json := '[' || events || ']';
 begin
+    start := coalesce(start, agui_internal.load_snapshot(null, null));
+    start.spent := 0;
     return agui_internal.fold_patched(
         agui_internal.fold_events(
-            coalesce(start, agui_internal.load_snapshot(null, null)),
+            start,
             null,
             '{null}',
             '{0}',
@@ -22,6 +24,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_given(agui_internal.fold, text) is
-    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log.';
+    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log. A RUN_STARTED '
+    'among them begins a run, as far as fuel is concerned.';
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;

@@ -1,3 +1,6 @@
+-- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
+-- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
+-- run, where it is more than what the main agent alone said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -6,20 +9,24 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    fold        agui_internal.fold := agui_internal.fold_at(run, until);
-    parent      text;     -- the id of the parent run
-    ending      text;     -- the event that ended the run, the last one of an agent that went on after it
-    opened      agui_internal.reopening;  -- what it has open, while it is in progress
-    thread      constant text := '"threadId":' || to_json(thread_id);
-    interrupted text;
-    cleared     text;
-    events      text := '';
+    fold     agui_internal.fold := agui_internal.fold_at(run, until);
+    thread   constant text := '"threadId":' || to_json(thread_id);
+    has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
+    parent   text;   -- the id of the parent run
+    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
+    opened   text;   -- what it has open
+    claimed  text;   -- whose its messages are
+    history  text;
+    is_apart boolean := false;
+    earlier  text;   -- the names of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    events   text;
 begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
-    if run.last_seq <= coalesce(until, run.last_seq) then
+    if has_ended then
         -- From the end of the log on: it is in the last batch, unless the agent went on.
         select ended.payload into ending
         from agui.batch as batch
@@ -35,42 +42,56 @@ begin
             and batch.first_seq between run.first_seq and run.last_seq
         order by batch.first_seq desc
         limit 1;
-        opened.known := agui_internal.compact_lanes(fold);
+        opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
-        if opened.changes_owner then
+        if opened is null then
             return null;
         end if;
+        claimed := agui_internal.claimed_messages(run, until, fold);
+        is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
     end if;
 
-    -- Interrupts that the end of the run does not say, because it failed or is still to come: an
-    -- earlier run ended with them.
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
-        interrupted := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
-        events := '{"type":"RUN_STARTED",' || interrupted || '},'
-            || '{"type":"RUN_FINISHED",' || interrupted || ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}},';
+        outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+    end if;
+    if is_apart or outcome is not null then
+        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
     end if;
 
-    -- A client that has messages takes one with an id of the list for all that have it. Where ids
-    -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
-    if exists (select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1) then
-        cleared := '{"type":"MESSAGES_SNAPSHOT","messages":['
-            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
-            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}';
-    end if;
-    events := events || concat_ws(
+    history := concat_ws(
         ',',
-        '{' || concat_ws(',', '"type":"RUN_STARTED"', thread, '"runId":' || to_json(run.run_id), '"parentRunId":' || to_json(parent)) || '}',
-        opened.lost,
-        cleared,
+        -- A client that has messages takes one with an id of the list for all that have it. Where ids
+        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        case when exists (
+            select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
+        ) then
+            '{"type":"MESSAGES_SNAPSHOT","messages":['
+            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
+            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}'
+        end,
         '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
-        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}',
-        opened.known,
+        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
+    );
+    events := concat_ws(
+        ',',
+        '{"type":"RUN_STARTED",' || earlier || '}',
+        case when is_apart then history end,
+        '{"type":"RUN_FINISHED",' || earlier || coalesce(outcome, '') || '}',
+        '{' || concat_ws(
+            ',',
+            '"type":"RUN_STARTED"',
+            thread,
+            '"runId":' || to_json(run.run_id),
+            '"parentRunId":' || to_json(parent),
+            '"input":{' || thread || ',"runId":' || to_json(run.run_id) || ',"messages":[' || claimed || '],"tools":[],"context":[]}'
+        ) || '}',
+        case when not is_apart then history end,
+        nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at
-    -- both places; or that a message is gone of which more may come.
-    if (opened.lost is not null or exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1))
+    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
         return null;

@@ -10,6 +10,8 @@ begin
     for protected in
         select
             owned.name,
+            attribute.attname as key,
+            case attribute.attname when 'thread_key' then 'agui_internal.caller' else 'agui_internal.own_erased_keys()' end as range,
             class.relrowsecurity,
             exists (select from pg_policy where polrelid = class.oid and polname = 'agui_scope') as has_policy,
             exists (select from pg_policy where polrelid = class.oid and polname <> 'agui_scope') as has_others
@@ -19,16 +21,15 @@ begin
         join pg_class as class
             on class.oid = to_regclass(owned.name)
         join pg_attribute as attribute
-            on attribute.attrelid = class.oid and attribute.attname = 'thread_key' and not attribute.attisdropped
+            on attribute.attrelid = class.oid and attribute.attname in ('thread_key', 'erased_key') and not attribute.attisdropped
         order by owned.name
     loop
         if wanted and not protected.has_policy then
             -- Each half is evaluated once a statement, and both are one condition of an index.
             execute format(
-                'create policy agui_scope on %s for select using ('
-                    'thread_key >= (select caller.low from agui_internal.caller as caller) '
-                    'and thread_key <= (select caller.high from agui_internal.caller as caller))',
-                protected.name
+                'create policy agui_scope on %1$s for select using ('
+                    '%2$I >= (select own.low from %3$s as own) and %2$I <= (select own.high from %3$s as own))',
+                protected.name, protected.key, protected.range
             );
         elsif not wanted and protected.has_policy then
             execute format('drop policy agui_scope on %s', protected.name);

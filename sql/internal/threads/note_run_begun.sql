@@ -10,13 +10,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled boolean;  -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
     derived   text;
 begin
-    update agui.thread_activity as activity
-    set active_at = note_run_begun.active_at
-    where activity.thread_key = note_run_begun.thread_key
-    returning activity.derived_title is not null into is_titled;
     if is_titled then
         return;
     end if;

@@ -9,11 +9,14 @@ create type agui_internal.fold as (
     state         text,
     interrupts    text,
     lanes         text,
-    state_patches text[]
+    state_patches text[],
+    size          bigint,
+    spent         bigint
 );
 
 comment on type agui_internal.fold is
     'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
     'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
     'are one message that stands at several places; the number is negative when that message is new or has changed. '
-    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched.';
+    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched. '
+    'size: agui_internal.fold_size when that was looked at last, and what events have brought since; spent: the fuel that the last run has used (docs/settings.md).';

@@ -13,7 +13,10 @@
 --     set state          content
 --     patch state        content (the patch)
 --     set interrupts     content (not guarded)
---     end                content (the chunk lanes, not guarded): the last step
+--     look               brought: the fold may have become too large
+--     end run            brought: the same, and all steps of a run have come
+--     end                content (the chunk lanes, not guarded), brought: the last step
+--     refuse lanes       too many chunk lanes are open; no step follows but the end
 create type agui_internal.fold_step as (
     seq           bigint,
     action        text,
@@ -27,9 +30,13 @@ create type agui_internal.fold_step as (
     parent_id     text,
     activity_type text,
     replaces      boolean,
-    messages      json
+    messages      json,
+    costs         boolean,
+    copies        boolean,
+    brought       bigint
 );
 
 comment on type agui_internal.fold_step is
     'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
-    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call.';
+    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call. '
+    'costs: whether the patch may use fuel; copies: whether it copies. brought: the octets that all events have brought, this one included.';

@@ -8,8 +8,7 @@ as $$
     select null::text, problem.text, 'damage'
     from (values (verify_thread.thread_key)) as checked (thread_key)
     left join agui.thread as thread on thread.thread_key = checked.thread_key
-    left join agui.erasure as erasure
-        on erasure.thread_key = checked.thread_key and erasure.allowed_at is null
+    cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
     cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
     cross join lateral (
         select

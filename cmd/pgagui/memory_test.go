@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// peakWithInput runs pgagui as a process, with what write writes as its input, and returns how many megabytes of memory it took, and what it said.
+func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (megabytes int64, code int, messages string) {
+	c.t.Helper()
+	if testdb.PeakMemory(os.Getpid()) == 0 {
+		c.t.Skip("this system does not tell how much memory a process takes")
+	}
+	process := c.program(os.Args[0], arguments...)
+	folder := c.t.TempDir()
+	process.Env = append(process.Env, "GOMEMLIMIT=100MiB", "TMPDIR="+folder)
+	var said strings.Builder
+	process.Stderr = &said
+	input, err := process.StdinPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		defer input.Close()
+		write(input)
+	}()
+	peak := int64(0)
+	ended := make(chan error)
+	go func() { ended <- process.Wait() }()
+	for {
+		select {
+		case <-ended:
+			if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+				c.t.Errorf("temporary files are left: %v, error %v", left, err)
+			}
+			return peak >> 20, process.ProcessState.ExitCode(), said.String()
+		case <-time.After(10 * time.Millisecond):
+			peak = max(peak, testdb.PeakMemory(process.Process.Pid))
+		}
+	}
+}
+
+// The memory of an import does not grow with its file, whatever the events are.
+func TestImportTakesConstantMemory(t *testing.T) {
+	t.Parallel()
+	const most = 128 // MB
+	event := `{"type":"RAW","event":"` + strings.Repeat("0123456789abcdef", 250) + `"}` + "\n"
+	for _, test := range []struct {
+		name  string
+		write func(io.Writer)
+	}{
+		{"many runs", func(file io.Writer) {
+			for run := range 400 {
+				io.WriteString(file, started("t", fmt.Sprint("r", run))+"\n"+strings.Repeat(event, 200)+finished+"\n")
+			}
+		}},
+		{"one run", func(file io.Writer) {
+			io.WriteString(file, started("t", "r")+"\n")
+			for range 400 {
+				io.WriteString(file, strings.Repeat(event, 200))
+			}
+			io.WriteString(file, finished+"\n")
+		}},
+		{"large events", func(file io.Writer) {
+			io.WriteString(file, started("t", "r")+"\n")
+			for range 8 {
+				io.WriteString(file, `{"type":"RAW","event":"`+strings.Repeat("0123456789abcdef", 8<<16)+`"}`+"\n")
+			}
+			io.WriteString(file, finished+"\n")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCommandLine(t)
+			peak, code, messages := c.peakWithInput(test.write, "import", "-")
+			if code != exitOK {
+				t.Fatalf("exit code %d: %s", code, messages)
+			}
+			if peak > most {
+				t.Errorf("it took %d MB, want %d at most", peak, most)
+			}
+			t.Logf("%d MB", peak)
+		})
+	}
+}
+
+// The inputs of runs may each repeat the whole conversation.
+func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
+	t.Parallel()
+	const runs, most = 30, 128 // MB
+	c := newCommandLine(t)
+	requests, err := os.Create(filepath.Join(t.TempDir(), "requests.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run := range runs {
+		fmt.Fprintf(requests, `{"threadId":"t","runId":"r%d","messages":[{"id":"m","role":"user","content":"%s"}]}`+"\n", run, strings.Repeat("question", 4<<17))
+	}
+	if err := requests.Close(); err != nil {
+		t.Fatal(err)
+	}
+	peak, code, messages := c.peakWithInput(func(file io.Writer) {
+		for run := range runs {
+			io.WriteString(file, started("t", fmt.Sprint("r", run))+"\n"+finished+"\n")
+		}
+	}, "import", "--requests", requests.Name(), "-")
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	if peak > most {
+		t.Errorf("it took %d MB, want %d at most", peak, most)
+	}
+	t.Logf("%d MB", peak)
+	pool := testdb.Connect(t, c.databaseURL)
+	var inputs int
+	if err := pool.QueryRow(t.Context(), `select count(*) from agui.run_input where octet_length(input::text) > 4000000`).Scan(&inputs); err != nil || inputs != runs {
+		t.Errorf("%d of %d runs have their inputs, error %v", inputs, runs, err)
+	}
+}
+
+// Events that wait for the run that they belong to are bounded.
+func TestEventsThatNoRunClaims(t *testing.T) {
+	t.Parallel()
+	c := newCommandLine(t)
+	event := `{"type":"RAW","event":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
+	interrupted := `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[]}}`
+	peak, code, messages := c.peakWithInput(func(file io.Writer) {
+		io.WriteString(file, started("t", "r")+"\n"+interrupted+"\n")
+		for range 100 {
+			io.WriteString(file, event) // until it is not read any more
+		}
+	}, "import", "-")
+	if want := "stdin:3: RAW, and 64 MB of events behind it, come before a RUN_STARTED that names their run"; code != exitInput || !strings.Contains(messages, want) {
+		t.Errorf("exit code %d, want %d; %q, want %q", code, exitInput, messages, want)
+	}
+	if peak > 200 {
+		t.Errorf("it took %d MB", peak)
+	}
+}

@@ -1,0 +1,133 @@
+//go:build unix
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Folder is a private folder of a server's account, for all that the server writes.
+//
+// When this process is root, what is in the folder belongs to another account, which may put links where root expects files. So its
+// files are made and opened here: none outside of the folder, none behind a link, and none of a third account.
+type Folder struct {
+	path    string
+	root    *os.Root
+	account *Account
+}
+
+// MakeFolder makes a folder that the account owns, in the parent; empty means the system's for temporary files.
+func (a *Account) MakeFolder(parent string) (*Folder, error) {
+	parents := []string{parent}
+	if parent == "" {
+		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
+	}
+	for _, parent := range parents {
+		parent, err := filepath.Abs(parent)
+		if err != nil {
+			return nil, err
+		}
+		if !a.canReach(parent) {
+			continue
+		}
+		path, err := os.MkdirTemp(parent, "pgagui-")
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for a private server: %w", err)
+		}
+		root, err := os.OpenRoot(path)
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for a private server: %w", err)
+		}
+		folder := &Folder{path, root, a}
+		if err := folder.own("."); err != nil {
+			return nil, errors.Join(err, folder.RemoveAll())
+		}
+		return folder, nil
+	}
+	return nil, fmt.Errorf("user id %d, which runs the server, may not enter any of %v: choose another folder", a.uid, parents)
+}
+
+// Path is where the folder is.
+func (f *Folder) Path() string { return f.path }
+
+// FS is what is in the folder, for who looks around in it.
+func (f *Folder) FS() fs.FS { return f.root.FS() }
+
+// Write makes a file, in place of one that is there.
+func (f *Folder) Write(name string, content io.Reader) error {
+	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, f.chown(file), file.Close())
+}
+
+// Mkdir makes a folder within the folder.
+func (f *Folder) Mkdir(name string) error {
+	if err := f.root.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	return f.own(name)
+}
+
+// Open opens a file that the account has, to read it, or with os.O_APPEND|os.O_WRONLY to add to it.
+func (f *Folder) Open(name string, flag int) (*os.File, error) {
+	file, err := f.root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Uid != f.uid()) {
+		err = fmt.Errorf("%s in %s is no file of the account that runs the server", name, f.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Remove removes a file.
+func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
+
+// RemoveAll removes the folder with all that is in it.
+func (f *Folder) RemoveAll() error { return errors.Join(os.RemoveAll(f.path), f.root.Close()) }
+
+func (f *Folder) uid() uint32 {
+	if f.account == nil {
+		return uint32(os.Geteuid())
+	}
+	return f.account.uid
+}
+
+// own gives a folder to the account, unless somebody has put something else in its place.
+func (f *Folder) own(name string) error {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
+		err = fmt.Errorf("%s in %s is not the folder that was made there", name, f.path)
+	}
+	if err == nil {
+		err = f.chown(file)
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (f *Folder) chown(file *os.File) error {
+	if f.account == nil {
+		return nil
+	}
+	return file.Chown(int(f.account.uid), int(f.account.gid))
+}

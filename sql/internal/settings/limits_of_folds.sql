@@ -1,0 +1,34 @@
+create or replace function agui_internal.limits_of_folds()
+returns agui_internal.fold_limits
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    limits agui_internal.fold_limits;
+begin
+    select
+        max(limited.value) filter (where limited.name = 'document_bytes'),
+        max(limited.value) filter (where limited.name = 'document_depth'),
+        max(limited.value) filter (where limited.name = 'patch_operations'),
+        max(limited.value) filter (where limited.name = 'patch_copied_bytes'),
+        max(limited.value) filter (where limited.name = 'patch_shifted_items'),
+        max(limited.value) filter (where limited.name = 'fold_bytes'),
+        max(limited.value) filter (where limited.name = 'fold_messages'),
+        max(limited.value) filter (where limited.name = 'fold_lanes'),
+        max(limited.value) filter (where limited.name = 'fold_fuel')
+    into limits
+    from (
+        select known.name, coalesce(setting.value, known.default_value) as value
+        from agui_internal.known_settings() as known
+        left join agui_internal.setting as setting using (name)
+    ) as limited;
+    return limits;
+end
+$$;
+
+comment on function agui_internal.limits_of_folds() is
+    'The limits of folds and of JSON patches, from the settings.';
+
+revoke execute on function agui_internal.limits_of_folds() from public;

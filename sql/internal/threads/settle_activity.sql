@@ -1,0 +1,34 @@
+create or replace function agui_internal.settle_activity()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update agui.thread_activity as activity
+    set active_at = greatest(activity.active_at, (
+            select batch.recorded_at
+            from agui.batch as batch
+            where batch.thread_key = new.thread_key
+            order by batch.first_seq desc
+            limit 1
+        )),
+        written_in = null,
+        writes = 0
+    where activity.thread_key = new.thread_key and activity.written_in = new.written_in;
+    return null;
+end
+$$;
+
+comment on function agui_internal.settle_activity() is
+    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
+    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+
+revoke execute on function agui_internal.settle_activity() from public;
+
+create constraint trigger settle_activity
+    after update on agui.thread_activity
+    deferrable initially deferred
+    for each row
+    when (old.writes = 7 and new.writes = 8)
+    execute function agui_internal.settle_activity();

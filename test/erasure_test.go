@@ -1,0 +1,136 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// Who has what is left of erased threads, a dump for instance, cannot try names against it; and it is for maintainers.
+func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	for range 2 {
+		pool := testdb.Pool(t)
+		for _, statement := range []string{
+			`delete from agui_internal.erasure_salt`, `call agui.grant_access()`, // databases of tests are copies
+			`select agui.append('alice', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'clinic')`,
+			`select agui.append('bob', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'clinic')`,
+			`select agui.erase('alice', 'on request', 'clinic'), agui.erase('bob', scope => 'clinic')`,
+		} {
+			if _, err := pool.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		row := list(t, pool, `select erasure::text from agui.erasure where reason is not null`)[0]
+		for _, guess := range append(list(t, pool, `
+			select part from (select replace(agui.thread_key('clinic', 'alice')::text, '-', '')) as key (digits),
+				unnest(array[left(key.digits, 8), left(key.digits, 16), right(key.digits, 12)]) as part`), "alice", "clinic") {
+			if strings.Contains(strings.ReplaceAll(row, "-", ""), guess) {
+				t.Errorf("%s holds %s", row, guess)
+			}
+		}
+		// Both are of one scope; the database of another install has other keys for them.
+		scopes := list(t, pool, `select distinct left(erased_key::text, 18) from agui.erasure`)
+		if len(scopes) != 1 {
+			t.Errorf("two threads of a scope have keys that begin with %v", scopes)
+		}
+		keys = append(keys, scopes[0])
+		for _, refused := range []string{
+			`set role agui_reader; table agui.erasure`, `set role agui_writer; table agui.erasure`, `set role agui_worker; table agui.erasure`,
+			`set role agui_maintainer; table agui_internal.erasure_salt`, `set role agui_maintainer; select agui_internal.erasure_key(agui.thread_key('clinic', 'bob'))`,
+			`set role agui_maintainer; update agui.erasure set reason = 'x'`,
+		} {
+			if _, err := pool.Exec(t.Context(), "begin; "+refused); err == nil || !strings.Contains(err.Error(), "permission denied") {
+				t.Errorf("%s: %v", refused, err)
+			}
+			if _, err := pool.Exec(t.Context(), "rollback"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := pool.Exec(t.Context(), `begin; set local role agui_maintainer; table agui.erasure; commit`); err != nil {
+			t.Error(err)
+		}
+		if _, err := pool.Exec(t.Context(), `begin; set local role agui_reader; select agui.poll('{alice}', '{2}', scopes => '{clinic}'); table agui.stats; commit`); err != nil {
+			t.Error(err)
+		}
+	}
+	if keys[0] == keys[1] {
+		t.Error("two installs have the same keys")
+	}
+}
+
+// A schema that was restored without its data has no salt: nothing is erased, and nobody is told that a thread never was, until it has one.
+func TestErasuresNeedTheirSalt(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	if _, err := pool.Exec(t.Context(), `delete from agui_internal.erasure_salt`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`); err == nil ||
+		!strings.Contains(err.Error(), "agui_internal.erasure_salt") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('t')`); err != nil {
+		t.Error(err)
+	}
+	was := list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0]
+	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil || was != list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0] {
+		t.Errorf("the salt has changed (%v)", err)
+	}
+}
+
+// The commands of docs/erasure.md run, and leave no name of an erased thread in the statistics.
+func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	run := func(statement string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, thread := range []string{"s3cret thread", "other thread"} {
+		run(`select agui.append('` + thread + `', run, '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"` + thread + `","delta":"x"},{"type":"RUN_FINISHED"}]')
+			from unnest('{s3cret run,b}'::text[]) as run`)
+		run(`select agui.set_thread('` + thread + `', title => '` + thread + `', metadata => '{"x":"` + thread + `"}'), agui.save_session_state('` + thread + `', '` + thread + `', '1')`)
+	}
+	run(`call agui.compact()`)
+	run(`analyze`)
+	const named = `select coalesce(string_agg(tablename || '.' || attname, ' ' order by 1), '') from pg_stats
+		where schemaname = 'agui' and concat(most_common_vals, histogram_bounds) like '%s3cret%'`
+	if list(t, pool, named)[0] == "" {
+		t.Fatal("the statistics hold no name: the test shows nothing")
+	}
+	run(`select agui.erase('s3cret thread')`)
+	run(`select agui.erase('other thread')`)
+	run(`select agui.append('third', 'r', '[{"type":"RUN_STARTED"}]')`)
+	page, err := os.ReadFile("../docs/erasure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	left := "all"
+	for attempt := 0; left != "" && attempt < 10; attempt++ { // a transaction that still sees the rows keeps them: an autovacuum worker's, for instance
+		for _, block := range blocks {
+			for statement := range strings.SplitSeq(block[1], ";\n") {
+				if strings.TrimSpace(statement) != "" {
+					run(statement)
+				}
+			}
+		}
+		left = list(t, pool, named)[0]
+	}
+	if left != "" {
+		t.Errorf("names in the statistics of %s", left)
+	}
+}

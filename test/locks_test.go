@@ -1,0 +1,163 @@
+package test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// lockAs holds an advisory lock in an open transaction, as a role that can do no more than connect, or with the rights of another one. It returns
+// how errors name the holder.
+func lockAs(t *testing.T, pool *pgxpool.Pool, lock, memberOf string) (holder string, release func()) {
+	t.Helper()
+	role := "agui_test_" + strings.ToLower(rand.Text())
+	execute := func(connection interface {
+		Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+	}, statement string) {
+		t.Helper()
+		if _, err := connection.Exec(context.WithoutCancel(t.Context()), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	var id int64
+	if err := pool.QueryRow(t.Context(), `select `+lock).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	execute(pool, `create role `+role+` login password 'x'`)
+	if memberOf != "" {
+		execute(pool, `grant `+memberOf+` to `+role)
+	}
+	config := pool.Config().ConnConfig.Copy()
+	config.User, config.Password = role, "x"
+	connection, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(connection, fmt.Sprintf(`begin; select pg_advisory_xact_lock(%d)`, id))
+	return fmt.Sprintf(`process %d of role "%s"`, connection.PgConn().PID(), role), func() {
+		connection.Close(context.WithoutCancel(t.Context()))
+		for {
+			if _, err := pool.Exec(context.WithoutCancel(t.Context()), `drop role `+role); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // its session may still be ending
+		}
+	}
+}
+
+// Any role that can connect may take the lock of a thread. Nobody waits for it without an end, and errors say whom to ask.
+func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	begin := `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`
+	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', $1), agui.save_session('{"threadId":"t","state":{"k":1}}')`, begin); err != nil {
+		t.Fatal(err)
+	}
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	attempt := func(statement, holder string) {
+		t.Helper()
+		_, err := connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol)
+		var refusal *pgconn.PgError
+		if !errors.As(err, &refusal) || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
+			t.Errorf("%s: %v, want 55P03 that names %s", statement, err, holder)
+		}
+	}
+	if _, err := connection.Exec(t.Context(), `set lock_timeout = '150ms'`); err != nil {
+		t.Fatal(err)
+	}
+
+	holder, release := lockAs(t, pool, `agui_internal.thread_lock_id(agui.thread_key('', 't'))`, "")
+	for _, statement := range []string{
+		`select agui.append('t', 's', '` + begin + `')`,
+		`select agui.append_many('{t}', '{s}', array['` + begin + `']::json[])`,
+		`select agui.import_events('t', 's', '` + begin + `')`,
+		`select agui.erase('t')`,
+		`begin isolation level repeatable read; select agui.append('t', 's', '` + begin + `')`, `rollback; select agui.append('t', 's', '` + begin + `')`,
+	} {
+		attempt(statement, holder)
+	}
+	// Without a lock_timeout of the caller's.
+	if _, err := connection.Exec(t.Context(), `set lock_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	attempt(`select agui.append('t', 's', '`+begin+`')`, holder)
+	if waited := time.Since(started); waited < 29*time.Second || waited > 50*time.Second {
+		t.Errorf("waited for %s", waited)
+	}
+	time.AfterFunc(200*time.Millisecond, release)
+	if _, err := connection.Exec(t.Context(), `begin; set local lock_timeout = '20s'; select agui.append('t', 's', '`+begin+`')`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Error(err)
+	}
+	var timeout string
+	if err := connection.QueryRow(t.Context(), `show lock_timeout`).Scan(&timeout); err != nil || timeout != "20s" {
+		t.Errorf("lock_timeout is %s afterwards (%v)", timeout, err)
+	}
+	if _, err := connection.Exec(t.Context(), `rollback; set lock_timeout = '150ms'`); err != nil {
+		t.Fatal(err)
+	}
+
+	holder, release = lockAs(t, pool, `agui_internal.session_lock_id(agui.thread_key('', 't'))`, "")
+	defer release()
+	attempt(`select agui.save_session('{"threadId":"t","state":{"k":2}}')`, holder)
+}
+
+// A job that finds its lock taken leaves it at that while another one is at work. A role that may do no job has no work.
+func TestAJobWhoseLockAStrangerHoldsFails(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	testdb.UpForEver(t, pool)
+	for _, statement := range []string{
+		`select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`,
+		`select agui.append('t', 's', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]')`,
+		`select agui.set_setting('lease', '0')`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for job, call := range map[string]string{
+		"compact_running": `call agui.compact_running(1)`, "compact": `call agui.compact()`, "repack": `call agui.repack(older_than => '0')`,
+		"erase": `call agui.erase_older('1 day')`, "reap": `call agui.reap()`,
+	} {
+		holder, release := lockAs(t, pool, `agui_internal.job_lock_id('`+job+`')`, "agui_writer")
+		_, err := pool.Exec(t.Context(), call)
+		var refusal *pgconn.PgError
+		if !errors.As(err, &refusal) || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
+			t.Errorf("%s: %v, want 55P03 that names %s", call, err, holder)
+		}
+		work := jobs.Job{Name: job, Work: func(context.Context) (any, error) { return nil, errors.New("is done") }}
+		if _, err := work.Run(t.Context(), pool, nil); err == nil || !strings.Contains(err.Error(), holder) {
+			t.Errorf("job %s: %v, want an error that names %s", job, err, holder)
+		}
+		release()
+
+		_, release = lockAs(t, pool, `agui_internal.job_lock_id('`+job+`')`, "agui_worker")
+		if _, err := pool.Exec(t.Context(), call); err != nil {
+			t.Errorf("%s while another one is at work: %v", call, err)
+		}
+		if report, err := work.Run(t.Context(), pool, nil); err != nil || report.Skipped != jobs.SkippedBusy {
+			t.Errorf("job %s while another one is at work: %+v, %v", job, report, err)
+		}
+		release()
+	}
+	var notes int
+	if err := pool.QueryRow(t.Context(), `select count(*) from agui_internal.job_note`).Scan(&notes); err != nil || notes > 0 {
+		t.Errorf("%d notes of runs that no job began (%v)", notes, err)
+	}
+}
