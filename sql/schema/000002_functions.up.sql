@@ -5168,7 +5168,10 @@ parallel safe
 as $$
 begin
     -- After a transaction that set it locally the setting reads '', so that is unset.
-    return agui_internal.first_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.first_key(pg_catalog.current_setting('agui.scope', true))
+    end;
 end
 $$;
 
@@ -5186,7 +5189,10 @@ parallel safe
 -- As agui_internal.pool_first_key.
 as $$
 begin
-    return agui_internal.last_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.last_key(pg_catalog.current_setting('agui.scope', true))
+    end;
 end
 $$;
 
@@ -17387,7 +17393,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''fb46813e77e6d1dfd027d2b075231fafacbd9aa407116fa2f839716703e565e1'', ''{
+as 'select 2, ''2565e792407fff835abe010f51e40849aebb3e3ddff43f95fd1c6cf0fcb72772'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -8,7 +8,10 @@ parallel safe
 as $$
 begin
     -- After a transaction that set it locally the setting reads '', so that is unset.
-    return agui_internal.first_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.first_key(pg_catalog.current_setting('agui.scope', true))
+    end;
 end
 $$;
 

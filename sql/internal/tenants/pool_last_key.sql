@@ -6,7 +6,10 @@ parallel safe
 -- As agui_internal.pool_first_key.
 as $$
 begin
-    return agui_internal.last_key(nullif(pg_catalog.current_setting('agui.scope', true), ''));
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.last_key(pg_catalog.current_setting('agui.scope', true))
+    end;
 end
 $$;
 
