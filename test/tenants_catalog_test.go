@@ -57,7 +57,7 @@ var definersAsk = map[string][]string{
 	"":                          {"agui_internal.note_uptime"}, // that the server is up is so for all scopes
 }
 
-// Functions with the rights of whoever calls them, that the ones above go through.
+// Functions with the rights of their callers, that the ones above go through.
 var invokersAsk = map[string]string{
 	"agui_internal.own_thread_key":     "agui_internal.visible_key",
 	"agui_internal.key_to_change":      "agui_internal.own_thread_key",

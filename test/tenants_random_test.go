@@ -385,7 +385,7 @@ func rowsOf(t *testing.T, connection *pgx.Conn, relation string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Under row-level security generated streams mean to a tenant what they mean, whoever compacts them, beside a tenant who has threads of the same ids.
+// Under row-level security generated streams mean to a tenant what they mean without it, whichever role compacts them, beside a tenant who has threads of the same ids.
 func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 	t.Parallel()
 	const streamsOfAKind = 12

@@ -5202,7 +5202,7 @@ comment on function agui_internal.pool_last_key() is
 revoke execute on function agui_internal.pool_last_key() from public;
 
 -- sql/internal/views/caller.sql
--- With the rights of the owner: whoever may ask learns about itself alone. Policies depend on this view, so while row-level
+-- With the rights of the owner: a role that asks learns about itself alone. Policies depend on this view, so while row-level
 -- security is on it can be replaced, but not dropped.
 create or replace view agui_internal.caller as
 select
@@ -17393,7 +17393,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''2565e792407fff835abe010f51e40849aebb3e3ddff43f95fd1c6cf0fcb72772'', ''{
+as 'select 2, ''ccf60f2f90f2acaed970aaade21efd99e4f56314c6863a59b2d06d56ecd99436'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -5,7 +5,7 @@ with protected as (
         relation.relrowsecurity and policy.oid is not null as is_on
     from pg_catalog.pg_class as relation
     join pg_catalog.pg_attribute as attribute
-        on attribute.attrelid = relation.oid and attribute.attname = 'thread_key'
+        on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key')
     left join pg_catalog.pg_policy as policy
         on policy.polrelid = relation.oid and policy.polname = 'agui_scope'
     where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
@@ -44,7 +44,7 @@ where agui_internal.has_row_security() and not exists (select from mapped) and n
 union all
 select
     'warning',
-    format('role %I is mapped, but does not exist: whoever creates a role of this name has its scope', mapped.role_name),
+    format('role %I is mapped, but does not exist: the next role of this name has its scope', mapped.role_name),
     format('select agui.unmap_role(%L)', mapped.role_name)
 from mapped
 where not mapped.exists

@@ -1,4 +1,4 @@
--- With the rights of the owner: whoever may ask learns about itself alone. Policies depend on this view, so while row-level
+-- With the rights of the owner: a role that asks learns about itself alone. Policies depend on this view, so while row-level
 -- security is on it can be replaced, but not dropped.
 create or replace view agui_internal.caller as
 select
