@@ -28,8 +28,8 @@ type Config struct {
 	// row-level security (docs/security.md).
 	Scope string
 	// SetScope sets agui.scope to the scope for each call, in the transaction of the call. Row-level security asks for it where the role of the
-	// pool is mapped with agui.map_pool. It takes no further round trip. On a Store in a transaction (WithTx) the setting stays until the
-	// transaction ends, or until the call of another Store in it.
+	// pool is mapped with agui.map_pool; such a role has no threads of the scope "". It takes no further round trip. On a Store in a transaction
+	// (WithTx) the setting stays until the transaction ends, or until the call of another Store in it.
 	SetScope bool
 	// PollInterval is how often Follow asks for news of a run in progress while there is some; while there is none it asks less often,
 	// and for a thread without a run in progress much less. 20 ms when 0.

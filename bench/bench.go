@@ -2,7 +2,7 @@
 // PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
 // measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
 //
-// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, patch.go, live.go.
+// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, patch.go, live.go.
 package bench
 
 import (
@@ -50,6 +50,7 @@ var phases = []phase{
 	{"compact", (*bench).compact},
 	{"restore", (*bench).restore},
 	{"threads", (*bench).threads},
+	{"tenants", (*bench).tenants},
 	{"patch", (*bench).patch},
 	{"live", (*bench).live},
 }
@@ -84,6 +85,7 @@ type sizes struct {
 	historyRuns                    int           // of the thread that is paged through
 	textInTokens, textInLargePiece int           // characters in the threads of 50 runs
 	threads, scopes                int           // that are listed
+	tenantsFor                     time.Duration // a slice of appends under row-level security
 	reads                          int           // of a thread, in one measurement
 	liveFor, liveSlice             time.Duration // of a run in progress: at its pace, and as fast as it goes
 	liveThreads, liveFollowers     int           // those that are followed, and how many follow each
@@ -93,12 +95,12 @@ type sizes struct {
 var (
 	fullSize = sizes{
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
-		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
+		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, tenantsFor: 12 * time.Millisecond, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
-		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
+		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, tenantsFor: 2 * time.Millisecond, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 	}
 )
@@ -227,17 +229,21 @@ func timed(name string, work func(ctx context.Context) error) side {
 
 // reading is a side that is measured in seconds a read; reads are numbered from 0 on.
 func (b *bench) reading(name string, read func(ctx context.Context, i int) error) side {
-	all := timed(name, func(ctx context.Context) error {
+	return timed(name, func(ctx context.Context) error {
 		for i := range b.sizes.reads {
 			if err := read(ctx, i); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	return side{name, func(ctx context.Context) (float64, error) {
-		seconds, err := all.measure(ctx)
-		return seconds / float64(b.sizes.reads), err
+	}).per(b.sizes.reads)
+}
+
+// per is the side with its figure for one of so many.
+func (s side) per(count int) side {
+	return side{s.name, func(ctx context.Context) (float64, error) {
+		figure, err := s.measure(ctx)
+		return figure / float64(count), err
 	}}
 }
 

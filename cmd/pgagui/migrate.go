@@ -61,6 +61,9 @@ With --rls it turns row-level security on: each role sees and changes the thread
 agui.map_pool, agui.map_operator), and a role without a mapping none. --no-rls turns it off. Without either it stays as it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if rowSecurity && noRowSecurity {
+				return &usageError{problem: "--rls and --no-rls exclude each other", command: command.CommandPath()}
+			}
 			options := []schema.Option{schema.OnNotice(p.notice)}
 			if acceptChanges {
 				options = append(options, schema.AcceptChanges())
@@ -71,9 +74,8 @@ agui.map_pool, agui.map_operator), and a role without a mapping none. --no-rls t
 			return p.migrateUp(command.Context(), options)
 		},
 	}
-	command.Flags().BoolVar(&rowSecurity, "rls", false, "turn row-level security on, too")
-	command.Flags().BoolVar(&noRowSecurity, "no-rls", false, "turn row-level security off, too")
-	command.MarkFlagsMutuallyExclusive("rls", "no-rls")
+	command.Flags().BoolVar(&rowSecurity, "rls", false, "turn row-level security on, as well")
+	command.Flags().BoolVar(&noRowSecurity, "no-rls", false, "turn row-level security off, as well")
 	command.Flags().BoolVar(&acceptChanges, "accept-changes", false, "go on where objects were changed by hand, and take them as they are")
 	return command
 }

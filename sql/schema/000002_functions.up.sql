@@ -5136,19 +5136,21 @@ revoke execute on function agui_internal.has_row_security() from public;
 -- sql/internal/tenants/is_exempt.sql
 create or replace function agui_internal.is_exempt(role_name name)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (
-        select
-        from pg_roles as role
-        join pg_class as protected
-            on protected.oid = 'agui.thread'::regclass
-        where role.rolname = is_exempt.role_name
-            and (role.rolbypassrls or pg_has_role(role.oid, protected.relowner, 'usage'))
-    )
+begin
+    -- In PL/pgSQL, which keeps the plan: every call of a superuser under row-level security comes here.
+    perform
+    from pg_roles as role
+    join pg_class as protected
+        on protected.oid = 'agui.thread'::regclass
+    where role.rolname = is_exempt.role_name
+        and (role.rolbypassrls or pg_has_role(role.oid, protected.relowner, 'usage'));
+    return found;
+end
 $$;
 
 comment on function agui_internal.is_exempt(name) is
@@ -15596,16 +15598,21 @@ parallel safe
 as $$
 declare
     caller pg_catalog.name;
+    named  pg_catalog.text;  -- the scope that a pool names
 begin
     if not agui_internal.has_row_security() then
         return thread_key;
     end if;
     caller := agui_internal.caller_role();
+    named := pg_catalog.current_setting('agui.scope', true);
+    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+        named := null;
+    end if;
     perform
     from agui_internal.tenant as tenant
     where tenant.role_name operator(pg_catalog.=) caller
-        and visible_key.thread_key operator(pg_catalog.>=) coalesce(tenant.low, agui_internal.pool_first_key())
-        and visible_key.thread_key operator(pg_catalog.<=) coalesce(tenant.high, agui_internal.pool_last_key());
+        and visible_key.thread_key operator(pg_catalog.>=) coalesce(tenant.low, agui_internal.first_key(named))
+        and visible_key.thread_key operator(pg_catalog.<=) coalesce(tenant.high, agui_internal.last_key(named));
     if found or thread_key is not null and agui_internal.is_exempt(caller) then
         return thread_key;
     end if;
@@ -17393,7 +17400,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''ccf60f2f90f2acaed970aaade21efd99e4f56314c6863a59b2d06d56ecd99436'', ''{
+as 'select 2, ''2e03dd829c36a782c4f6b37b262c0f6b55a003166b3cac4e152f67dbe93179ff'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
