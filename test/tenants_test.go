@@ -219,32 +219,53 @@ func TestEveryTableAndViewIsCovered(t *testing.T) {
 			and relation.relname not in ('stats', 'lag', 'setting', 'tenant', 'caller', 'monitored')`) {
 		t.Error(problem)
 	}
+}
 
-	// One condition of an index, which is evaluated once.
-	for _, table := range relations(t, tenants.owner) {
-		if table == "agui_internal.job_note" { // its key begins with the job, and it has few rows
-			continue
+// A policy is one condition of an index, which is evaluated once a statement, for a role of a scope and for a pool.
+func TestPoliciesAreIndexConditions(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	// As PostgreSQL 15 to 18 write the two ends.
+	const low, high = `(\$0|\(InitPlan 1\)\.col1)`, `(\$1|\(InitPlan 2\)\.col1)`
+	oneCondition := regexp.MustCompile(`Index Scan using \w+ on \w+\n\s+Index Cond: \(\((thread|erased)_key >= ` + low + `\) AND \((thread|erased)_key <= ` + high + `\)\)\n\s*$`)
+	for name, caller := range map[string]*pgxpool.Pool{"a role of a scope": tenants.asA, "a pool": tenants.asPool} {
+		explain := func(query string) string {
+			return strings.Join(inTransaction(t, caller,
+				`set local enable_seqscan = off; set local enable_bitmapscan = off; set local agui.scope = 'a'`, `explain (costs off) `+query), "\n")
 		}
-		var isProtected bool
-		if err := tenants.owner.QueryRow(t.Context(), `select relrowsecurity from pg_class where oid = $1::regclass`, table).Scan(&isProtected); err != nil {
-			t.Fatal(err)
+		seen := 0
+		for _, table := range relations(t, tenants.owner) {
+			if table == "agui_internal.job_note" { // its key begins with the job, and it has few rows
+				continue
+			}
+			var isProtected bool
+			if err := tenants.owner.QueryRow(t.Context(), `select relrowsecurity from pg_class where oid = $1::regclass`, table).Scan(&isProtected); err != nil {
+				t.Fatal(err)
+			}
+			if !isProtected {
+				continue
+			}
+			seen++
+			plan := explain(`select * from ` + table)
+			if scan, _, _ := strings.Cut(plan, "InitPlan 1 "); !oneCondition.MatchString(scan) || strings.Count(plan, "  InitPlan ") != 2 {
+				t.Errorf("%s: the plan of %s is\n%s", name, table, plan)
+			}
+			if table == "agui.erasure" { // nobody but the owner has a key of it
+				continue
+			}
+			if plan := explain(`select * from ` + table + ` where thread_key = agui.thread_key('a', 't')`); !regexp.MustCompile(`Index Cond: \([^\n]*thread_key = '`).MatchString(plan) {
+				t.Errorf("%s: the plan of a thread in %s is\n%s", name, table, plan)
+			}
 		}
-		if !isProtected {
-			continue
+		if seen < 11 {
+			t.Errorf("only %d tables were seen", seen)
 		}
-		plan := strings.Join(inTransaction(t, tenants.asA, `set local enable_seqscan = off; set local enable_bitmapscan = off`, `explain (costs off) select * from `+table), "\n")
-		scan, _, _ := strings.Cut(plan, "InitPlan")
-		if !regexp.MustCompile(`Index Scan using \w+ on \w+\n\s+Index Cond: \(\((thread|erased)_key >= \$0\) AND \((thread|erased)_key <= \$1\)\)\n\s*$`).MatchString(scan) ||
-			strings.Count(plan, "InitPlan") != 2 {
-			t.Errorf("%s: the plan is\n%s", table, plan)
-		}
-		if table == "agui.erasure" { // nobody but the owner has a key of it
-			continue
-		}
-		withKey := strings.Join(inTransaction(t, tenants.asA, `set local enable_seqscan = off; set local enable_bitmapscan = off`,
-			`explain (costs off) select * from `+table+` where thread_key = agui.thread_key('a', 't')`), "\n")
-		if !regexp.MustCompile(`Index Cond: \([^\n]*thread_key = '`).MatchString(withKey) {
-			t.Errorf("%s: the plan is\n%s", table, withKey)
+		// Through views: of each table that they read, by its key.
+		for _, query := range []string{`agui.event`, `agui.event where thread_key = agui.thread_key('a', 't')`} {
+			plan := explain(`select * from ` + query)
+			if regexp.MustCompile(`Filter: [^\n]*thread_key [<>]=`).MatchString(plan) || strings.Count(plan, "Index Cond: ") < 3 || strings.Contains(plan, "Seq Scan on batch") {
+				t.Errorf("%s: the plan of %s is\n%s", name, query, plan)
+			}
 		}
 	}
 }
