@@ -57,9 +57,12 @@ side-by-side: ## Let worker, cron, pg_cron and writers work on one database FOR 
 	$(WITH_SERVER) go test ./cmd/pgagui -run UpkeepSideBySide -side-by-side $(FOR) -timeout 0 -v $(ARGS)
 
 .PHONY: crash
-crash: ## Kill writers, followers and their server FOR 1m, from SEED on, and compare what they were told with the log
+crash: ## Kill writers, followers, jobs and the server, damage threads and fill the disk FOR 1m, from SEED on, and compare what all were told with the log
 	@echo "SEED=$(SEED)"
 	go test ./test/crash -for $(FOR) -seed $(SEED) -timeout 0 -v $(ARGS)
+
+crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash-on-18
+	PGAGUI_POSTGRES_BIN=$(SERVERS)/node_modules/postgres-$*/native/bin $(MAKE) crash
 
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client

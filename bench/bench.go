@@ -2,7 +2,7 @@
 // PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
 // measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
 //
-// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, patch.go, live.go.
+// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, patch.go, live.go, scale.go.
 package bench
 
 import (
@@ -24,12 +24,14 @@ type Options struct {
 	// DatabaseURL is a database of the server to measure on. The user must be able to create databases there: each phase makes
 	// its own and drops them.
 	DatabaseURL string
-	// Phases are those to run; all when empty.
+	// Phases are those to run; when empty all but the long ones, whose names begin with scale.
 	Phases []string
 	// Repeat is how many pairs are measured; 5 when 0.
 	Repeat int
 	// Quick takes tiny conversations: to see that it works, not to measure.
 	Quick bool
+	// Share is which part of their size the phases scale-… take; all of it when 0.
+	Share float64
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci); empty: without them.
 	Peers string
 	// Progress, when set, is told what is being done.
@@ -39,20 +41,25 @@ type Options struct {
 type phase struct {
 	name string
 	run  func(*bench, context.Context) error
+	// isLong keeps it out where all phases are to run: it has to be named.
+	isLong bool
 }
 
 var phases = []phase{
-	{"append", (*bench).append},
-	{"storage", (*bench).storage},
-	{"snapshots", (*bench).snapshots},
-	{"read", (*bench).read},
-	{"history", (*bench).history},
-	{"compact", (*bench).compact},
-	{"restore", (*bench).restore},
-	{"threads", (*bench).threads},
-	{"tenants", (*bench).tenants},
-	{"patch", (*bench).patch},
-	{"live", (*bench).live},
+	{name: "append", run: (*bench).append},
+	{name: "storage", run: (*bench).storage},
+	{name: "snapshots", run: (*bench).snapshots},
+	{name: "read", run: (*bench).read},
+	{name: "history", run: (*bench).history},
+	{name: "compact", run: (*bench).compact},
+	{name: "restore", run: (*bench).restore},
+	{name: "threads", run: (*bench).threads},
+	{name: "tenants", run: (*bench).tenants},
+	{name: "patch", run: (*bench).patch},
+	{name: "live", run: (*bench).live},
+	{name: "scale-events", run: (*bench).scaleEvents, isLong: true},
+	{name: "scale-runs", run: (*bench).scaleRuns, isLong: true},
+	{name: "scale-threads", run: (*bench).scaleThreads, isLong: true},
 }
 
 // Phases are the names that Options.Phases takes, in the order in which they run.
@@ -90,6 +97,8 @@ type sizes struct {
 	liveFor, liveSlice             time.Duration // of a run in progress: at its pace, and as fast as it goes
 	liveThreads, liveFollowers     int           // those that are followed, and how many follow each
 	liveRuns                       int           // that one process records
+
+	scaleEvents, scaleRuns, scaleThreads int
 }
 
 var (
@@ -97,11 +106,13 @@ var (
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, tenantsFor: 12 * time.Millisecond, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
+		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
 		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, tenantsFor: 2 * time.Millisecond, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
+		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10,
 	}
 )
 
@@ -155,7 +166,7 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 
 func selectPhases(names []string) ([]phase, error) {
 	if len(names) == 0 {
-		return phases, nil
+		return slices.DeleteFunc(slices.Clone(phases), func(p phase) bool { return p.isLong }), nil
 	}
 	for _, name := range names {
 		if !slices.Contains(Phases(), name) {

@@ -125,6 +125,11 @@ func (r *Report) addFigures(phase string, figures notes) {
 	}
 }
 
+// addFigure puts a figure into the report that was measured once.
+func (r *Report) addFigure(phase, what, unit string, value float64) {
+	r.Figures = append(r.Figures, Figure{Phase: phase, What: what, Unit: unit, Values: []float64{value}, Spread: spread([]float64{value})})
+}
+
 func spread(values []float64) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2

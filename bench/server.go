@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,6 +33,9 @@ type database struct {
 	store  *pgagui.Store
 	server *server
 	name   string
+
+	mu       sync.Mutex
+	sessions []int
 }
 
 func openServer(ctx context.Context, databaseURL string) (s *server, err error) {
@@ -104,26 +109,58 @@ func (s *server) machine(ctx context.Context) (Machine, error) {
 
 // create makes a database that has the schema, with a pool of so many connections.
 func (s *server) create(ctx context.Context, connections int) (*database, error) {
+	return s.createFrom(ctx, s.template, connections)
+}
+
+func (s *server) createFrom(ctx context.Context, template string, connections int) (*database, error) {
 	name := fmt.Sprintf("%s_%d", s.template, len(s.databases)+1)
-	if _, err := s.connection.Exec(ctx, "create database "+name+" template "+s.template); err != nil {
+	if _, err := s.connection.Exec(ctx, "create database "+name+" template "+template+" strategy file_copy"); err != nil {
 		return nil, err
 	}
 	d := &database{server: s, name: name}
 	s.databases = append(s.databases, d)
-	address, err := s.urlOf(name)
+	return d, d.open(ctx, connections)
+}
+
+// copy makes a copy of a database.
+func (s *server) copy(ctx context.Context, of *database) (*database, error) {
+	connections := int(of.Config().MaxConns)
+	of.Close() // nobody may be connected
+	copied, err := s.createFrom(ctx, of.name, connections)
 	if err != nil {
 		return nil, err
+	}
+	return copied, of.open(ctx, connections)
+}
+
+func (d *database) open(ctx context.Context, connections int) error {
+	address, err := d.server.urlOf(d.name)
+	if err != nil {
+		return err
 	}
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	config.MaxConns = int32(connections)
+	config.AfterConnect = func(_ context.Context, connection *pgx.Conn) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.sessions = append(d.sessions, int(connection.PgConn().PID()))
+		return nil
+	}
 	if d.Pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, err
+		return err
 	}
 	d.store = pgagui.New(d.Pool, nil)
-	return d, nil
+	return nil
+}
+
+// sessionsSoFar are the processes of the server that connections of the pool had.
+func (d *database) sessionsSoFar() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.sessions)
 }
 
 // url is the address of the database for peers.

@@ -575,7 +575,7 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 const SnapshotAt = `-- name: SnapshotAt :one
 select
     snapshot.through_seq,
-    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    (case when agui_internal.fits(snapshot.state, $1::bigint) then snapshot.state end)::pg_catalog.json as state,
     snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
@@ -608,7 +608,7 @@ func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (Snapsho
 }
 
 const SnapshotMessages = `-- name: SnapshotMessages :many
-select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
+select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message

@@ -14,7 +14,7 @@ import (
 )
 
 const MessageBodies = `-- name: MessageBodies :many
-select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) $1::bigint then message.body end)::pg_catalog.json as body
+select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
 from pg_catalog.unnest($2::int[]) as asked (message_no)
 join agui.message
     on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
@@ -192,7 +192,7 @@ select
         from pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as highs,
-    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) $1::bigint then snapshot.state end)::pg_catalog.json as state,
+    (case when agui_internal.fits(snapshot.state, $1::bigint) then snapshot.state end)::pg_catalog.json as state,
     snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int

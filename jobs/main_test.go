@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -60,7 +61,7 @@ func TestMain(m *testing.M) {
 	pool, err := pgxpool.New(context.Background(), os.Getenv(jobDatabase))
 	if err == nil {
 		err = job(context.Background(), pool, func() { fmt.Println("done") })
-		fmt.Println("peak", testdb.PeakMemory(os.Getpid()))
+		fmt.Println("peak", memory.Peak(os.Getpid()))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

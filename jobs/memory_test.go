@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -26,9 +27,9 @@ func appendLarge(t *testing.T, pool *pgxpool.Pool, threadID, runID, parentID str
 	appendInBatches(t, pgagui.New(pool, nil), threadID, runID, parentID, 1, body...)
 	damage(t, pool, fmt.Sprintf(`
 		update agui.batch
-		set events = (%s)::json
+		set events = (%[1]s)::json, text_bytes = octet_length(%[1]s)
 		from agui.run
-		where run.thread_key = agui.thread_key('', '%s') and run.run_id = '%s'
+		where run.thread_key = agui.thread_key('', '%[2]s') and run.run_id = '%[3]s'
 			and batch.thread_key = run.thread_key and batch.run_no = run.run_no
 			and batch.events::text = '[{"type":"CUSTOM"}]'`, array, threadID, runID))
 }
@@ -84,7 +85,7 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 // A job stays within the memory that its process has, whatever it reads and however many workers it has.
 func TestJobsStayWithinTheirMemory(t *testing.T) {
 	t.Parallel()
-	if testdb.PeakMemory(os.Getpid()) == 0 {
+	if memory.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell how much memory a process took")
 	}
 	const limit, most = 100, 128 // MB: GOMEMLIMIT, and what the process may take in all
@@ -145,7 +146,7 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stop := testdb.WatchMemory(connection)
+				stop := memory.WatchSessions(func() []int { return []int{int(connection.PgConn().PID())} })
 				if _, err := connection.Exec(t.Context(), statement); err != nil {
 					t.Errorf("%s: %v", statement, err)
 				}

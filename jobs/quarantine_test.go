@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -264,88 +262,6 @@ func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 				t.Errorf("afterwards: error %v, %d runs wait", err, waitingRuns(t, pool))
 			}
 		})
-	}
-}
-
-// poison makes every attempt to compact the thread "poison" take for ever, and appends twenty sound threads that end after it.
-func poison(t *testing.T, pool *pgxpool.Pool) *pgagui.Store {
-	t.Helper()
-	store := pgagui.New(pool, nil)
-	appendRun(t, store, "poison", "r1", "", message("m", 3)...)
-	for thread := range 20 {
-		appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
-	}
-	execute(t, pool, `
-		create function hang() returns trigger language plpgsql as 'begin perform pg_sleep(600); return new; end';
-		create trigger hang before insert on agui.snapshot for each row
-			when (new.thread_key = agui.thread_key('', 'poison')) execute function hang()`)
-	return store
-}
-
-// A call that ends with its time limit is in the way of the others once.
-func TestATimeLimitPutsTheRunLast(t *testing.T) {
-	t.Parallel()
-	pool := testdb.Pool(t)
-	store := poison(t, pool)
-	for call := range 2 {
-		err := pgx.BeginFunc(t.Context(), pool, func(pgx.Tx) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		connection, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = connection.Exec(t.Context(), `set statement_timeout = '3s'`); err == nil {
-			_, err = connection.Exec(t.Context(), `call agui.compact()`)
-		}
-		connection.Conn().Close(t.Context())
-		connection.Release()
-		if err == nil {
-			t.Errorf("call %d did not run out of time", call)
-		}
-	}
-	if waiting := waitingRuns(t, pool); waiting != 1 {
-		t.Errorf("%d runs wait after two calls, want the one that hangs", waiting)
-	}
-	// Two attempts: now it waits for its time, and a read that would hang, too, fails.
-	execute(t, pool, `call agui.compact()`)
-	if _, err := store.Restore(t.Context(), "poison", pgagui.At{}); !errors.Is(err, pgagui.ErrQuarantined) {
-		t.Errorf("restore: error %v", err)
-	}
-}
-
-// A process that is killed leaves a note, and the next one does that thread last.
-func TestAKilledProcessPutsItsThreadLast(t *testing.T) {
-	t.Parallel()
-	url := testdb.New(t)
-	pool := testdb.Connect(t, url)
-	poison(t, pool)
-	for call := range 2 {
-		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), jobToDo+"=compact-alone", jobDatabase+"="+url)
-		process.Stderr = os.Stderr
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, fmt.Sprint("process ", call, " to be at the thread that hangs"), func() bool {
-			return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
-		})
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		process.Wait()
-		execute(t, pool, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
-	}
-	if waiting := waitingRuns(t, pool); waiting != 1 {
-		t.Errorf("%d runs wait after two processes, want the one that hangs", waiting)
-	}
-	execute(t, pool, `drop function hang() cascade`)
-	if done := mustCompact(t, pool, jobs.CompactOptions{Retry: true}); done.Runs != 1 || done.Quarantined != 0 {
-		t.Errorf("done: %+v", done)
-	}
-	if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
-		t.Errorf("%d notes are left", n)
 	}
 }
 

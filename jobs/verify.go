@@ -42,6 +42,12 @@ type VerifyOptions struct {
 	// with them and its log is sound. The log is never touched.
 	Repair bool
 
+	// Chain computes the hashes of chained logs (agui.enable_chain) anew from what was appended, and compares them with those stored.
+	Chain bool
+	// Heads, with Chain, are heads that were kept outside of the database: the log must still lead to each of them. Where all threads of a scope, or of
+	// all, are checked, a thread that is gone is found, too.
+	Heads []Head
+
 	// Report, when set, is called with each thread once it is checked. Calls do not overlap.
 	Report func(VerifiedThread)
 }
@@ -107,7 +113,9 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 	if err != nil {
 		return Verified{}, err
 	}
-	job := verifyJob{pool: pool, options: options, foldLimits: foldLimits, memory: newMemory(max(1, options.Workers))}
+	job := verifyJob{
+		pool: pool, options: options, foldLimits: foldLimits, memory: newMemory(max(1, options.Workers)), heads: keptHeads(options.Heads), checked: map[threadName]bool{},
+	}
 	threads := make(chan db.ThreadsToVerifyRow)
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -124,7 +132,10 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 			return nil
 		})
 	}
-	err = errors.Join(group.Wait(), errors.Join(job.failures...))
+	if err = group.Wait(); err == nil {
+		err = job.findMissing(ctx)
+	}
+	err = errors.Join(err, errors.Join(job.failures...))
 	job.done.Duration = time.Since(begin)
 	return job.done, err
 }
@@ -134,8 +145,10 @@ type verifyJob struct {
 	options    VerifyOptions
 	foldLimits compaction.Limits
 	memory     *memory
+	heads      map[threadName][]Head
 
 	mutex    sync.Mutex
+	checked  map[threadName]bool // of the threads that heads were kept of
 	done     Verified
 	failures []error
 }
@@ -260,6 +273,12 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 			return nil
 		}
 	}
+	j.count(found)
+	return nil
+}
+
+// count adds up and reports what was found in a thread. The caller holds the mutex.
+func (j *verifyJob) count(found VerifiedThread) {
 	j.done.Threads++
 	j.done.Runs += found.Runs
 	j.done.Events += found.Events
@@ -270,7 +289,6 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 	if j.options.Report != nil {
 		j.options.Report(found)
 	}
-	return nil
 }
 
 // repaired are the problems of before that are no more.
@@ -320,7 +338,18 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 			})
 		}
 		inSnapshots = append(inSnapshots, wrong...)
-		return err
+		if err != nil || !j.options.Chain || thread.ThreadID == "" {
+			return err
+		}
+		heads := j.headsOf(threadName{thread.Scope, thread.ThreadID})
+		return j.memory.do(ctx, func(room room) error {
+			check := chainCheck{queries: queries, key: thread.ThreadKey, room: room, heads: heads}
+			wrong, err := check.run(ctx)
+			if err == nil {
+				inLog = append(inLog, wrong...)
+			}
+			return err
+		})
 	})
 	if damage := damageIn(err); damage != nil {
 		inLog = append(inLog, pgagui.Problem{Problem: "the thread cannot be read: " + damage.Message, Severity: pgagui.Damage})
@@ -341,6 +370,37 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: isSound})
 	}
 	return found, nil
+}
+
+// headsOf returns the heads that somebody kept of a thread that is there.
+func (j *verifyJob) headsOf(name threadName) []Head {
+	heads := j.heads[name]
+	if len(heads) > 0 {
+		j.mutex.Lock()
+		defer j.mutex.Unlock()
+		j.checked[name] = true
+	}
+	return heads
+}
+
+// findMissing reports the threads that heads name and that were not there to be checked.
+func (j *verifyJob) findMissing(ctx context.Context) error {
+	if !j.options.Chain || len(j.options.Threads) > 0 || j.options.SampleThreads > 0 || j.options.SampleShare > 0 || !j.options.Since.IsZero() {
+		return nil
+	}
+	for name := range j.heads {
+		if j.checked[name] || j.options.Scope != nil && *j.options.Scope != name.scope {
+			continue
+		}
+		found, err := j.missing(ctx, name)
+		if err != nil {
+			return err
+		}
+		j.mutex.Lock()
+		j.count(found)
+		j.mutex.Unlock()
+	}
+	return nil
 }
 
 // asProblems takes the rows of a query that answers with problems.

@@ -46,6 +46,7 @@ func callsOfAll() []string {
 	all := runOfAllKinds("r", `,{"type":"RUN_FINISHED"}`)
 	return []string{
 		`select agui.thread_key('', 't')`,
+		`select agui.enable_chain()`,
 		`select agui.append('t', 'r', '` + all + `', after_seq => 0, input => null)`,
 		`select agui.append('t', 'r', '` + all + `', after_seq => 0)`,
 		`select agui.append('t', 'r', '[{"type":"CUSTOM"}]', after_seq => 21)`,
@@ -99,6 +100,7 @@ func callsOfAll() []string {
 		`update agui.thread set created_at = '2000-01-01'`,
 		`call agui.erase_older('1 day', scope => null)`,
 		`call agui.erase_older('1 microsecond', 'x', 1, '1 minute')`,
+		`select agui.heads(), agui.disable_chain()`,
 		`select agui.map_tenant('agui_reader', 'x'), agui.map_pool('agui_reader'), agui.map_operator('agui_reader'), agui.unmap_role('agui_reader')`,
 		`table agui.tenant`,
 		`call agui.enable_row_security()`,

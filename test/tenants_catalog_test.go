@@ -14,7 +14,7 @@ import (
 var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
-		"agui.append", "agui.import_events", "agui.keep_alive", "agui.remove_session_state", "agui.request_stop", "agui.save_checkpoint",
+		"agui.append", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive", "agui.remove_session_state", "agui.request_stop", "agui.save_checkpoint",
 		"agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
@@ -48,9 +48,11 @@ var definersAsk = map[string][]string{
 
 	// For all threads of the caller.
 	"agui_internal.own_keys": {
-		"agui.append_many", "agui.poll", "agui.retry", "agui.set_setting", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack",
+		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack",
 		"agui_internal.own_erased_keys",
 	},
+
+	"agui_internal.refuse_unless_operator": {"agui.set_setting"},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.caller_role": {"agui_internal.own_keys", "agui_internal.scope_refusal", "agui_internal.visible_key"},
@@ -59,14 +61,15 @@ var definersAsk = map[string][]string{
 
 // Functions with the rights of their callers, that the ones above go through.
 var invokersAsk = map[string]string{
-	"agui_internal.own_thread_key":     "agui_internal.visible_key",
-	"agui_internal.key_to_change":      "agui_internal.own_thread_key",
-	"agui_internal.own_key":            "agui_internal.visible_key",
-	"agui_internal.visible_thread_key": "agui_internal.visible_key",
-	"agui_internal.checked_thread_key": "agui_internal.visible_thread_key",
-	"agui_internal.find_run":           "agui_internal.visible_thread_key",
-	"agui_internal.find_checkpoint":    "agui_internal.checked_thread_key",
-	"agui_internal.thread_keys":        "agui_internal.visible_thread_key",
+	"agui_internal.own_thread_key":         "agui_internal.visible_key",
+	"agui_internal.key_to_change":          "agui_internal.own_thread_key",
+	"agui_internal.own_key":                "agui_internal.visible_key",
+	"agui_internal.refuse_unless_operator": "agui_internal.own_keys",
+	"agui_internal.visible_thread_key":     "agui_internal.visible_key",
+	"agui_internal.checked_thread_key":     "agui_internal.visible_thread_key",
+	"agui_internal.find_run":               "agui_internal.visible_thread_key",
+	"agui_internal.find_checkpoint":        "agui_internal.checked_thread_key",
+	"agui_internal.thread_keys":            "agui_internal.visible_thread_key",
 }
 
 // Every function that a role can call is bound to the scopes of its caller: those with the rights of the caller by the policies of the tables, those with

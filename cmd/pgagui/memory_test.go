@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // peakWithInput runs pgagui as a process, with what write writes as its input, and returns how many megabytes of memory it took, and what it said.
 func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (megabytes int64, code int, messages string) {
 	c.t.Helper()
-	if testdb.PeakMemory(os.Getpid()) == 0 {
+	if memory.Peak(os.Getpid()) == 0 {
 		c.t.Skip("this system does not tell how much memory a process takes")
 	}
 	process := c.program(os.Args[0], arguments...)
@@ -45,7 +46,7 @@ func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (
 			}
 			return peak >> 20, process.ProcessState.ExitCode(), said.String()
 		case <-time.After(10 * time.Millisecond):
-			peak = max(peak, testdb.PeakMemory(process.Process.Pid))
+			peak = max(peak, memory.Peak(process.Process.Pid))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func (p *program) verifyCommand() *cobra.Command {
 	options := jobs.VerifyOptions{}
-	var sample, since string
+	var sample, since, heads string
 	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
 		Short: "Check log, tree and snapshots, like git fsck",
@@ -30,8 +30,13 @@ Lines that begin with "note" are no damage: they say where an agent or its write
 instance), which is kept as it came.
 
 With --repair the snapshots of a thread, and its place in lists, are made again where something is wrong with them. The log is never
-touched: what is wrong with it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.`,
+touched: what is wrong with it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.
+
+With --chain the hashes of chained logs (agui.enable_chain) are computed anew from what was appended. That finds every event that was changed,
+left out or put in another place, but not an end that was cut off, and not a log that somebody wrote anew with its hashes. Heads that were
+kept elsewhere find these, too: --heads names a file of them, as "pgagui heads" prints them.`,
 		Example: `  pgagui verify --sample 5% --since 7d
+  pgagui verify --chain --heads heads-of-monday.ndjson
   pgagui verify trip-to-lisbon --repair`,
 		RunE: func(command *cobra.Command, threads []string) error {
 			options.Threads = threads
@@ -41,6 +46,15 @@ touched: what is wrong with it is only named, and then the snapshots of that thr
 			if err := chooseThreads(&options, sample, since, time.Now()); err != nil {
 				return &usageError{problem: err.Error(), command: command.CommandPath()}
 			}
+			if heads != "" {
+				if !options.Chain {
+					return &usageError{problem: "--heads needs --chain", command: command.CommandPath()}
+				}
+				var err error
+				if options.Heads, err = p.readHeads(heads); err != nil {
+					return err
+				}
+			}
 			return p.verify(command.Context(), options)
 		},
 	}
@@ -49,6 +63,8 @@ touched: what is wrong with it is only named, and then the snapshots of that thr
 	flags.StringVar(&since, "since", "", "check only threads with events or snapshots since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
 	flags.IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "threads to check side by side, each on a connection of its own")
 	flags.BoolVar(&options.InSQL, "in-sql", false, "fold in the database, not in this program: many times slower, a second opinion")
+	flags.BoolVar(&options.Chain, "chain", false, "compute the hashes of chained logs anew")
+	flags.StringVar(&heads, "heads", "", `compare chained logs with the heads in this file; "-": stdin`)
 	flags.BoolVar(&options.Repair, "repair", false, "make wrong snapshots again from the log")
 	return command
 }

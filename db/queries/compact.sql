@@ -78,14 +78,14 @@ select agui_internal.log_bytes_since(@thread_key::pg_catalog.uuid, @run_no::int,
 -- Without a state that takes more than most_bytes.
 select
     snapshot.through_seq,
-    (case when agui_internal.most_bytes(snapshot.state) operator(pg_catalog.<=) @most_bytes::bigint then snapshot.state end)::pg_catalog.json as state,
+    (case when agui_internal.fits(snapshot.state, @most_bytes::bigint) then snapshot.state end)::pg_catalog.json as state,
     snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int;
 
 -- name: SnapshotMessages :many
 -- Without bodies that take more than most_bytes.
-select message.message_no, (case when agui_internal.most_bytes(message.body) operator(pg_catalog.<=) @most_bytes::bigint then message.body end)::pg_catalog.json as body
+select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message

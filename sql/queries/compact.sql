@@ -78,14 +78,14 @@ select agui_internal.log_bytes_since(@thread_key::uuid, @run_no::int, @base_no::
 -- Without a state that takes more than most_bytes.
 select
     snapshot.through_seq,
-    (case when agui_internal.most_bytes(snapshot.state) <= @most_bytes::bigint then snapshot.state end)::json as state,
+    (case when agui_internal.fits(snapshot.state, @most_bytes::bigint) then snapshot.state end)::json as state,
     snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
 
 -- name: SnapshotMessages :many
 -- Without bodies that take more than most_bytes.
-select message.message_no, (case when agui_internal.most_bytes(message.body) <= @most_bytes::bigint then message.body end)::json as body
+select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::json as body
 from agui.snapshot
 cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
 join agui.message

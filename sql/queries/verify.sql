@@ -62,14 +62,14 @@ select
         from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
         order by part.position
     )::int[] as highs,
-    (case when agui_internal.most_bytes(snapshot.state) <= @most_bytes::bigint then snapshot.state end)::json as state,
+    (case when agui_internal.fits(snapshot.state, @most_bytes::bigint) then snapshot.state end)::json as state,
     snapshot.interrupts, snapshot.lanes
 from agui.snapshot
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int;
 
 -- name: MessageBodies :many
 -- Without bodies that take more than most_bytes.
-select message.message_no, (case when agui_internal.most_bytes(message.body) <= @most_bytes::bigint then message.body end)::json as body
+select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::json as body
 from unnest(@message_nos::int[]) as asked (message_no)
 join agui.message
     on message.thread_key = @thread_key::uuid and message.message_no = asked.message_no;

@@ -148,6 +148,9 @@ create table agui.batch (
     run_no      int not null,
     events      json not null,
     earlier_us  int[],
+    text_bytes  int,
+    hash        bytea,
+    links       int[],
     -- No check constraints: they would take 6 % of the append of a token. agui.verify looks after what they would say.
     primary key (thread_key, first_seq)
 );
@@ -155,6 +158,7 @@ create table agui.batch (
 -- Compressed from 2 KB on, and in its row as long as that fits into a page, so that a thread is read in one range scan.
 alter table agui.batch alter column events set storage main;
 alter table agui.batch alter column earlier_us set storage main;
+alter table agui.batch alter column links set storage main;
 
 comment on table agui.batch is
     'The log: a row holds the events of one append call, or of several that agui.repack joined. Triggers refuse every other change.';
@@ -166,9 +170,15 @@ comment on column agui.batch.run_no is
     'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
 comment on column agui.batch.events is
     'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
+comment on column agui.batch.text_bytes is
+    'Octets of events where they may be compressed, so that a page of the log can be bounded without opening them; null: about as many as are stored.';
 comment on column agui.batch.earlier_us is
     'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events '
     'made; null: all at once.';
+comment on column agui.batch.hash is
+    'Where the thread is chained (agui.enable_chain): the hash of its last link (agui_internal.chain_link); null: it is not, or was not yet.';
+comment on column agui.batch.links is
+    'In a chained batch that agui.repack joined: how many events each of its links has; null: the batch is one link.';
 
 create table agui.run_input (
     thread_key uuid not null,
@@ -362,6 +372,19 @@ comment on table agui_internal.erasure_salt is
 comment on column agui_internal.erasure_salt.only_row is 'True: there is one row.';
 comment on column agui_internal.erasure_salt.salt is 'Random bytes.';
 
+create table agui_internal.chained_scope (
+    scope  text not null,
+    is_all boolean not null,
+    since  timestamptz not null default clock_timestamp(),
+    primary key (scope, is_all),
+    constraint chained_scope_is_one_or_all check (scope = '' or not is_all)
+);
+
+comment on table agui_internal.chained_scope is 'The scopes whose new threads are chained (agui.enable_chain).';
+comment on column agui_internal.chained_scope.scope is 'The scope; empty for all scopes.';
+comment on column agui_internal.chained_scope.is_all is 'Whether the row is for all scopes.';
+comment on column agui_internal.chained_scope.since is 'From when on.';
+
 create table agui_internal.setting (
     name          text primary key,
     value         numeric not null,
@@ -480,13 +503,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''44fe0b36b1b7fe299fd13818304bc6433a7347789d4bc96ed09a96da79ce1efa'', ''{
+as 'select 1, ''12cbf47770cec186b0006adbc4fa1ed9ff4e4e96e3b0fde6a298ef79afb4f483'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
-table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

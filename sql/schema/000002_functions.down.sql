@@ -46,6 +46,7 @@ drop function agui_internal.active_at(thread agui.thread);
 drop function agui_internal.visible_thread_key(scope text, thread_id text);
 drop function agui_internal.set_row_security(wanted boolean);
 drop function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text);
+drop function agui_internal.refuse_unless_operator(change text);
 drop function agui_internal.refuse_scope_collision(scope text);
 drop function agui_internal.own_thread_key(scope text, thread_id text);
 drop function agui_internal.own_keys(out low uuid, out high uuid);
@@ -119,11 +120,13 @@ drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, throu
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);
 drop function agui_internal.page_of_batches(thread_key uuid, from_seq bigint, through_seq bigint, run_nos int[], max_rows int, max_bytes bigint, input_seqs bigint[], out last_seq bigint, out bytes bigint, out has_more boolean);
-drop function agui_internal.most_bytes(document json, exact_from int);
 drop function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean);
 drop function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz);
+drop function agui_internal.fits(document json, max_bytes bigint);
 drop function agui_internal.batches_behind(thread_key uuid, after_seq bigint);
 drop function agui_internal.batch_with(thread_key uuid, seq bigint);
+drop function agui_internal.batch_bytes(events json, text_bytes int);
+drop function agui_internal.text_bytes(document json);
 drop function agui_internal.privilege_changes();
 drop function agui_internal.expected_privileges(out privilege text, out object text, out grantee text);
 drop function agui_internal.timeline();
@@ -239,8 +242,19 @@ drop function agui_internal.erased_at(thread_key uuid);
 drop function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
+drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
+drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json);
+drop function agui_internal.is_chained(scope text);
+drop function agui_internal.chain_times(times timestamptz[]);
+drop function agui_internal.chain_origin(scope text, thread_id text);
+drop function agui_internal.chain_link(previous bytea, first_seq bigint, n int, times bytea, run_id text, beginning bytea, events json);
+drop function agui_internal.chain_events(events json);
+drop function agui_internal.is_dense(events json);
+drop function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json);
+drop function agui_internal.chain_text(value text);
 drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
+drop function agui_internal.text_bytes_to_store(events json);
 drop function agui_internal.status_after(last_event_type text);
 drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
 drop function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text);
@@ -270,7 +284,7 @@ drop function agui_internal.is_single_token_event(events json);
 drop function agui_internal.inspect_input(input json, events json, subject text);
 drop function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text);
 drop type agui_internal.event_inspection;
-drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_seq bigint, recorded_at timestamptz, events json, out last_seq bigint, out began_at timestamptz, out ended_at timestamptz);
+drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_seq bigint, recorded_at timestamptz, events json, previous bytea, run_id text, beginning bytea, out last_seq bigint, out began_at timestamptz, out ended_at timestamptz);
 drop function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text, created_at timestamptz);
 drop function agui_internal.count_plain_events(events json);
 drop function agui_internal.append_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text, imported boolean);
@@ -381,6 +395,10 @@ drop function agui.load_checkpoint(thread_id text, checkpoint_id text, namespace
 drop function agui.checkpoints(thread_id text, namespace text, scope text);
 drop function agui.checkpoint_lineage(thread_id text, checkpoint_id text, namespace text, scope text);
 drop type agui.checkpoint_row;
+drop function agui.heads(scope text);
+drop type agui.chain_head;
+drop function agui.enable_chain(scope text);
+drop function agui.disable_chain(scope text);
 drop function agui.import_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text);
 drop function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[], inputs json[], parent_run_ids text[], parallel boolean[], strict boolean, wait boolean, durable boolean, scopes text[]);
 drop type agui.append_result;
@@ -394,13 +412,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''44fe0b36b1b7fe299fd13818304bc6433a7347789d4bc96ed09a96da79ce1efa'', ''{
+as 'select 1, ''12cbf47770cec186b0006adbc4fa1ed9ff4e4e96e3b0fde6a298ef79afb4f483'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
-table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -31,6 +31,7 @@ as $$
 declare
     key       uuid := agui_internal.own_thread_key(scope, thread_id);
     new_n     int;
+    stamp     timestamptz;
     last_seq  bigint;
 begin
     -- The next tokens of a run in progress, which most calls bring, take this short cut: one look at them, and one statement.
@@ -39,10 +40,20 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
+        stamp := clock_timestamp();
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
+        select
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
+            agui_internal.text_bytes_to_store(append.events),
+            case
+                when place.hash is not null then agui_internal.next_link(
+                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
+                )
+            end,
+            null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
+        where place.hash is null or agui_internal.is_dense(append.events)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -112,6 +123,7 @@ declare
     max_bytes constant int := agui_internal.max_call_bytes();
     calls     int := coalesce(cardinality(thread_ids), 0);
     keys      uuid[];
+    stamp     timestamptz;
     is_done   boolean[] := array_fill(false, array[calls]);
     last_seqs bigint[] := array_fill(null::bigint, array[calls]);
     call      record;
@@ -200,6 +212,7 @@ begin
 
     -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
     if current_setting('transaction_isolation') = 'read committed' then
+        stamp := clock_timestamp();
         for call in
             with asked as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
@@ -214,11 +227,18 @@ begin
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
-                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
+                select
+                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
+                    agui_internal.text_bytes_to_store(asked.events),
+                    case
+                        when place.hash is not null then agui_internal.next_link(
+                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                        )
+                    end
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null
+                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -332,6 +352,89 @@ comment on function agui.import_events(text, text, json, bigint, json, text, boo
     'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
+
+-- sql/api/chain/disable_chain.sql
+create or replace function agui.disable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('disable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
+    delete from agui_internal.chained_scope as chained
+    where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
+    return found;
+end
+$$;
+
+comment on function agui.disable_chain(text) is
+    'Undoes agui.enable_chain for a scope, or for all scopes where it is null: threads that are not chained stay so, those that are stay chained. Answers '
+    'whether it was enabled. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.disable_chain(text) from public;
+
+-- sql/api/chain/enable_chain.sql
+create or replace function agui.enable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('enable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
+    insert into agui_internal.chained_scope (scope, is_all)
+    values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
+    on conflict do nothing;
+    return found;
+end
+$$;
+
+comment on function agui.enable_chain(text) is
+    'Chains the log of a scope, of all scopes where it is null: from the next run of a thread on, each append stores a '
+    'hash over its events and the hash before, so that pgagui verify --chain finds what was changed, left out or put in '
+    'another order. A thread that is chained stays so. Answers whether that is new. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.enable_chain(text) from public;
+
+-- sql/api/types/chain_head.sql
+create type agui.chain_head as (
+    scope     text,
+    thread_id text,
+    seq       bigint,
+    hash      bytea
+);
+
+comment on type agui.chain_head is
+    'The last link of a chained thread: the seq of the last event that it is over, and its hash (SHA-256, 32 octets).';
+
+-- sql/api/chain/heads.sql
+create or replace function agui.heads(scope text default null)
+returns setof agui.chain_head
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select head.scope, head.thread_id, head.seq, head.hash
+    from agui_internal.page_of_heads(heads.scope, '00000000-0000-0000-0000-000000000000', null) as head
+$$;
+
+comment on function agui.heads(text) is
+    'The last link of each chained thread (agui.enable_chain) of a scope, or of all where it is null: the seq of its last event and its '
+    'hash. Somebody else who keeps them can prove later what the log was (pgagui verify --chain --heads).';
+
+revoke execute on function agui.heads(text) from public;
 
 -- sql/api/types/checkpoint_row.sql
 create type agui.checkpoint_row as (
@@ -2582,6 +2685,7 @@ begin
         news.recorded_at,
         news.earlier_us,
         news.events,
+        news.text_bytes,
         greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
@@ -2615,7 +2719,7 @@ begin
             return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
             continue;
         end if;
-        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        size := agui_internal.batch_bytes(batch.events, batch.text_bytes);
         if is_begun and size > room then
             cut := cut || batch.thread_no;
             return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;
@@ -3375,12 +3479,7 @@ declare
     setting agui_internal.setting;
     wanted  numeric;
 begin
-    if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
-        raise exception using
-            errcode = '42501',
-            message = format('role "%s" may not change a setting: it holds for all scopes', agui_internal.caller_role()),
-            hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
-    end if;
+    perform agui_internal.refuse_unless_operator('change a setting');
     select stored.* into setting
     from agui_internal.setting as stored
     where stored.name = set_setting.name;
@@ -5665,6 +5764,8 @@ declare
     new_run_no  int;
     new_events  json;
     new_n       int;
+    beginning   bytea;  -- chain_beginning of the run; null: it has begun
+    stamp       timestamptz;
     stored      record;
 begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
@@ -5692,7 +5793,7 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
         from (values (key)) as asked (thread_key)
@@ -5709,6 +5810,7 @@ begin
         end if;
         new_events := events;
         new_n := call.n;
+        beginning := null;
 
         if log_end.run_no is null then
             if log_end.recorded_at is null then
@@ -5736,6 +5838,12 @@ begin
             end if;
             place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
+            if log_end.hash is null and agui_internal.is_chained(scope) then
+                log_end.hash := agui_internal.chain_origin(scope, thread_id);
+            end if;
+            if log_end.hash is not null then
+                beginning := agui_internal.chain_beginning(key, place.parent_no, input);
+            end if;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
             repeat := null;
@@ -5800,10 +5908,24 @@ begin
 
         if imported then
             select * into stored
-            from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
+            from agui_internal.insert_imported(
+                key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events, log_end.hash, append_events.run_id, beginning
+            );
         else
-            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            stamp := greatest(log_end.recorded_at, clock_timestamp());
+            if log_end.hash is not null then
+                new_events := agui_internal.chain_events(new_events);
+            end if;
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
+            values (
+                key, log_end.last_seq + 1, stamp, new_n, new_run_no, new_events, agui_internal.text_bytes_to_store(new_events),
+                case
+                    when log_end.hash is not null then agui_internal.chain_link(
+                        log_end.hash, log_end.last_seq + 1, new_n, agui_internal.chain_times(array[stamp]), append_events.run_id,
+                        coalesce(beginning, '\x00'), new_events
+                    )
+                end
+            )
             on conflict do nothing
             returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
             into stored;
@@ -5936,6 +6058,9 @@ create or replace function agui_internal.insert_imported(
     after_seq   bigint,
     recorded_at timestamptz,
     events      json,
+    previous    bytea,
+    run_id      text,
+    beginning   bytea,
     out last_seq bigint,
     out began_at timestamptz,
     out ended_at timestamptz
@@ -5948,8 +6073,11 @@ declare
     -- A longer pause begins a new batch, for earlier_us is an int.
     max_span constant interval := '30 minutes';
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
-    n        bigint;
+    n        bigint := 0;
+    batch    record;
+    hash     bytea := previous;
 begin
+    for batch in
     with event as materialized (  -- once: each of the windows below would read the times anew
         select
             element.position,
@@ -5975,48 +6103,45 @@ begin
                 last_at
             )) as at
         from event
-    ),
-    batch as (
-        select
-            min(dated.position) as first_position,
-            count(*) as n,
-            max(dated.at) as recorded_at,
-            '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
-            array_agg(dated.at order by dated.position) as times
-        from (
-            select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
-            from dated
-        ) as dated
-        group by dated.span
-    ),
-    stored as (
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select
-            insert_imported.thread_key,
-            insert_imported.after_seq + batch.first_position,
-            batch.recorded_at,
-            batch.n,
-            insert_imported.run_no,
-            batch.events::json,
+    )
+    select
+        after_seq + min(dated.position) as first_seq,
+        count(*)::int as n,
+        max(dated.at) as recorded_at,
+        '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
+        array_agg(dated.at order by dated.position) as times
+    from (
+        select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
+        from dated
+    ) as dated
+    group by dated.span
+    order by 1
+    loop
+        hash := agui_internal.chain_link(
+            hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
+            case when n = 0 and beginning is not null then beginning else '\x00' end, batch.events::json
+        );
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us, hash)
+        values (
+            insert_imported.thread_key, batch.first_seq, batch.recorded_at, batch.n, insert_imported.run_no, batch.events::json,
+            octet_length(batch.events),
             case
                 when batch.times[1] < batch.recorded_at then (
                     select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
                     from unnest(batch.times) with ordinality as event (at, position)
                 )
-            end
-        from batch
-        on conflict do nothing
-        returning *
-    )
-    select
-        max(stored.first_seq + stored.n - 1),
-        min(agui_internal.event_time(stored.recorded_at, stored.earlier_us[1])),
-        max(stored.recorded_at),
-        sum(stored.n)
-    into last_seq, began_at, ended_at, n
-    from stored;
+            end,
+            hash
+        )
+        on conflict do nothing;
+        exit when not found;
+        n := n + batch.n;
+        last_seq := batch.first_seq + batch.n - 1;
+        began_at := coalesce(began_at, batch.times[1]);
+        ended_at := batch.recorded_at;
+    end loop;
 
-    if n < json_array_length(events) then
+    if n > 0 and n < json_array_length(events) then
         raise exception using
             errcode = '40001',
             message = format('thread key %s: another writer came first', thread_key),
@@ -6025,11 +6150,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) is
+comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
     'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
-    'never in the future. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+    'never in the future. previous, run_id and beginning are for agui_internal.chain_link. last_seq is null where another writer came first. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) from public;
+revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) from public;
 
 -- sql/internal/types/event_inspection.sql
 create type agui_internal.event_inspection as (
@@ -6478,13 +6603,13 @@ revoke execute on function agui_internal.max_json_depth() from public;
 
 -- sql/internal/append/next_place.sql
 create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
-returns table (run_no int, first_seq bigint, recorded_at timestamptz)
+returns table (run_no int, first_seq bigint, recorded_at timestamptz, hash bytea)
 language sql
 stable
 parallel safe
 -- One statement, so it is inlined.
 begin atomic
-    select run.run_no, latest.first_seq + latest.n, latest.recorded_at
+    select run.run_no, latest.first_seq + latest.n, latest.recorded_at, latest.hash
     from (
         select thread.scope, thread.thread_id
         from agui.thread as thread
@@ -6499,7 +6624,7 @@ begin atomic
         limit 1
     ) as run
     cross join lateral (
-        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no, batch.hash
         from agui.batch as batch
         where batch.thread_key = next_place.thread_key
         order by batch.first_seq desc
@@ -6517,7 +6642,7 @@ begin atomic
 end;
 
 comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
-    'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
+    'Where the next events of a run in progress go, the time that theirs must not be before, and the hash of the last link; no row where that takes a closer look: another '
     'run, a call that may be a repeat, or a key that stands for another thread.';
 
 revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
@@ -6778,6 +6903,23 @@ comment on function agui_internal.status_after(text) is
 
 revoke execute on function agui_internal.status_after(text) from public;
 
+-- sql/internal/append/text_bytes_to_store.sql
+create or replace function agui_internal.text_bytes_to_store(events json)
+returns int
+language sql
+stable
+parallel safe
+return case
+    -- As a rule they come as they are. From a table they may come compressed.
+    when pg_column_compression(events) is not null then octet_length(events::text)
+    when pg_column_size(events) > 2000 then pg_column_size(events)
+end;
+
+comment on function agui_internal.text_bytes_to_store(json) is
+    'batch.text_bytes of a batch that is to be stored: with some octets more than its text has, or null where it is too small to be compressed.';
+
+revoke execute on function agui_internal.text_bytes_to_store(json) from public;
+
 -- sql/internal/append/thread_lock_id.sql
 create or replace function agui_internal.thread_lock_id(thread_key uuid)
 returns bigint
@@ -6822,6 +6964,207 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
     'is still held, and the message says by whom.';
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
+
+-- sql/internal/chain/chain_text.sql
+create or replace function agui_internal.chain_text(value text)
+returns bytea
+language sql
+immutable
+parallel safe
+return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
+
+comment on function agui_internal.chain_text(text) is 'A text as a link of the chain has it: its octets in UTF-8, after their number (4 octets, big-endian).';
+
+revoke execute on function agui_internal.chain_text(text) from public;
+
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language sql
+stable
+parallel safe
+return '\x01'::bytea
+    || coalesce(
+        (
+            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+            from agui.run as parent
+            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+        ),
+        '\x00'::bytea
+    )
+    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run takes in besides: its parent, and the hash of the input beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends are between values alone; spaces may be in strings, too, so now and then this says false of a dense one.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether it is plain to see that an array of events has commas and nothing else between them, as agui_internal.chain_events makes it.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language sql
+immutable
+parallel safe
+return case
+    when agui_internal.is_dense(events) then events
+    else (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    )
+end;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events as the log of a chained thread has it: the events byte for byte, with commas and nothing else between them. So it stays '
+    'the same when agui.repack joins batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
+-- sql/internal/chain/chain_link.sql
+-- Each argument is used once, so it is inlined.
+create or replace function agui_internal.chain_link(
+    previous  bytea,
+    first_seq bigint,
+    n         int,
+    times     bytea,
+    run_id    text,
+    beginning bytea,
+    events    json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return sha256(
+    previous || int8send(first_seq) || int4send(n) || times || agui_internal.chain_text(run_id) || beginning || convert_to(events::text, 'UTF8')
+);
+
+comment on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) is
+    'The hash of a link, which is the events of one append: over the hash of the link before it in the thread (agui_internal.chain_origin for the first), the '
+    'seq of its first event, the number of events, their times (agui_internal.chain_times), the id of their run, agui_internal.chain_beginning '
+    'where the run begins with it (one zero octet elsewhere), and the JSON array as agui_internal.chain_events has it. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) from public;
+
+-- sql/internal/chain/chain_origin.sql
+create or replace function agui_internal.chain_origin(scope text, thread_id text)
+returns bytea
+language sql
+immutable
+parallel safe
+return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
+
+comment on function agui_internal.chain_origin(text, text) is 'What the first link of a thread takes in place of the hash of the link before.';
+
+revoke execute on function agui_internal.chain_origin(text, text) from public;
+
+-- sql/internal/chain/chain_times.sql
+create or replace function agui_internal.chain_times(times timestamptz[])
+returns bytea
+language sql
+immutable
+parallel safe
+return case
+    when times[1] = all (times) then '\x00000001'::bytea || timestamptz_send(times[1])
+    else (
+        select int4send(cardinality(times)) || string_agg(timestamptz_send(event.at), '' order by event.position)
+        from unnest(times) with ordinality as event (at, position)
+    )
+end;
+
+comment on function agui_internal.chain_times(timestamptz[]) is
+    'The times of the events of a link as its hash has them: their number (4 octets) and each in microseconds since 2000-01-01 UTC (8 octets); one for all where '
+    'they are equal. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
+
+-- sql/internal/chain/is_chained.sql
+create or replace function agui_internal.is_chained(scope text)
+returns boolean
+language sql
+stable
+parallel safe
+return exists (
+    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+);
+
+comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
+
+revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/next_link.sql
+create or replace function agui_internal.next_link(
+    previous    bytea,
+    first_seq   bigint,
+    n           int,
+    recorded_at timestamptz,
+    run_id      text,
+    events      json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return agui_internal.chain_link(
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
+);
+
+comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
+    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
+
+revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;
+
+-- sql/internal/chain/page_of_heads.sql
+create or replace function agui_internal.page_of_heads(
+    of_scope   text,
+    after_key  uuid,
+    page       int,
+    out thread_key uuid,
+    out scope  text,
+    out thread_id text,
+    out seq    bigint,
+    out hash   bytea
+)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select thread.thread_key, thread.scope, thread.thread_id, latest.first_seq + latest.n - 1, latest.hash
+    from agui.thread as thread
+    cross join lateral (
+        select batch.first_seq, batch.n, batch.hash
+        from agui.batch as batch
+        where batch.thread_key = thread.thread_key
+        order by batch.first_seq desc
+        limit 1
+    ) as latest
+    where thread.thread_key > after_key
+        and (of_scope is null or thread.scope = of_scope)
+        and latest.hash is not null
+    order by thread.thread_key
+    limit page
+$$;
+
+comment on function agui_internal.page_of_heads(text, uuid, int) is
+    'Up to so many chained threads of a scope (null: of all) behind a key, in the order of their keys, each with the seq of its last event and '
+    'the hash of its last link.';
+
+revoke execute on function agui_internal.page_of_heads(text, uuid, int) from public;
 
 -- sql/internal/checkpoint/find_checkpoint.sql
 create or replace function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
@@ -9240,8 +9583,7 @@ declare
     begins_run    boolean := false;
     last_seq      bigint;
 
-    -- Stored bytes. Uncompressed it is 2 MB at most.
-    large     constant int := 8000;
+    large     constant int := 256 * 1024;  -- bytes
     from_seq  bigint;  -- the batches that begin before it are folded
     large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
@@ -9266,7 +9608,7 @@ begin
                     case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
                 cross join lateral (
-                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                    select large_seq is null and agui_internal.batch_bytes(stored.events, stored.text_bytes) > large as is_large
                 ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]
@@ -11237,7 +11579,7 @@ begin
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
-    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
+    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at, batch.hash
     into log_end
     from agui.batch as batch
     where batch.thread_key = close_run.thread_key
@@ -11245,8 +11587,12 @@ begin
     limit 1;
     stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
-    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-    values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
+    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, hash)
+    select
+        run.thread_key, log_end.last_seq + 1, stamp, closing_n, run.run_no, closing::json,
+        agui_internal.next_link(log_end.hash, log_end.last_seq + 1, closing_n, stamp, run.run_id, closing::json)
+    from agui.run as run
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     update agui.run as run
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason
@@ -11644,7 +11990,7 @@ as $$
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
             ('agui_maintainer', array[
-                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
             ])
     )
@@ -11662,10 +12008,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
-        -- and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by and which scopes are chained. pg_monitor gets what the
+        -- command line, agui.stats and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'is_chained')
         union all
         select changer.grantee
         from changer
@@ -11765,6 +12111,36 @@ comment on function agui_internal.privilege_changes() is
 
 revoke execute on function agui_internal.privilege_changes() from public;
 
+-- sql/internal/read/text_bytes.sql
+create or replace function agui_internal.text_bytes(document json)
+returns int
+language sql
+stable
+parallel safe
+-- What is not compressed is as large as it is stored.
+return case
+    when pg_column_compression(document) is null then pg_column_size(document)
+    else octet_length(document::text)
+end;
+
+comment on function agui_internal.text_bytes(json) is
+    'Octets of the text of a stored JSON value, which is opened only where it is compressed; null for null.';
+
+revoke execute on function agui_internal.text_bytes(json) from public;
+
+-- sql/internal/read/batch_bytes.sql
+create or replace function agui_internal.batch_bytes(events json, text_bytes int)
+returns int
+language sql
+stable
+parallel safe
+return coalesce(text_bytes, agui_internal.text_bytes(events));
+
+comment on function agui_internal.batch_bytes(json, int) is
+    'Octets of the text of a batch, given its columns as they come from the table; as a rule it is not opened for that.';
+
+revoke execute on function agui_internal.batch_bytes(json, int) from public;
+
 -- sql/internal/read/batch_with.sql
 -- Planned as part of the query that calls it: so it has no search_path of its own, and names its
 -- columns.
@@ -11818,6 +12194,19 @@ comment on function agui_internal.batches_behind(uuid, bigint) is
     'events may come before that one.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
+
+-- sql/internal/read/fits.sql
+create or replace function agui_internal.fits(document json, max_bytes bigint)
+returns boolean
+language sql
+stable
+parallel safe
+-- To open it takes as long as to read it: that is left to what may be too large. The formats cannot do better than lz4, 255 octets for one.
+return 255 * pg_column_size(document)::bigint <= max_bytes or agui_internal.text_bytes(document) <= max_bytes;
+
+comment on function agui_internal.fits(json, bigint) is 'Whether the text of a stored JSON value has max_bytes octets or fewer.';
+
+revoke execute on function agui_internal.fits(json, bigint) from public;
 
 -- sql/internal/read/fold_at.sql
 create or replace function agui_internal.fold_at(run agui.run, at_seq bigint, at_time timestamptz default null)
@@ -11896,26 +12285,6 @@ comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
--- sql/internal/read/most_bytes.sql
--- The exact length takes opening the value, which a page of many small ones does not pay for.
-create or replace function agui_internal.most_bytes(document json, exact_from int default 4096)
-returns bigint
-language sql
-stable
-parallel safe
-return case
-    when pg_column_compression(document) is null then pg_column_size(document)
-    when pg_column_size(document) >= exact_from then octet_length(document::text)
-    -- The formats cannot do better: lz4 255 octets for one, pglz 88.
-    else 255 * pg_column_size(document)
-end;
-
-comment on function agui_internal.most_bytes(json, int) is
-    'A bound of the octets that the text of a stored JSON value has: exact where it is not compressed or takes exact_from '
-    'bytes or more as stored; null for null.';
-
-revoke execute on function agui_internal.most_bytes(json, int) from public;
-
 -- sql/internal/read/page_of_batches.sql
 create or replace function agui_internal.page_of_batches(
     thread_key uuid,
@@ -11936,13 +12305,42 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     next_batch record;
-    next_bytes bigint;
     row_count  int := 0;
 begin
+    -- As a rule all rows fit: the loop would take as long as to read them.
+    if input_seqs = '{}' then
+        select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
+        into last_seq, bytes, has_more
+        from (
+            select batch.first_seq, agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes
+            from agui.batch as batch
+            where batch.thread_key = page_of_batches.thread_key
+                and batch.first_seq between from_seq and page_of_batches.through_seq
+                and batch.run_no = any (run_nos)
+            order by batch.first_seq
+            limit max_rows
+        ) as batch;
+        if (bytes > max_bytes) is not true then
+            return;
+        end if;
+    end if;
+
+    last_seq := null;
     bytes := 0;
     has_more := false;
     for next_batch in
-        select batch.first_seq, batch.n, batch.run_no, batch.events
+        select
+            batch.first_seq,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) + coalesce(
+                (
+                    select sum(agui_internal.text_bytes(given.input))
+                    from unnest(input_seqs) as place (seq)
+                    join agui.run_input as given
+                        on given.thread_key = batch.thread_key and given.run_no = batch.run_no
+                    where place.seq between batch.first_seq and batch.first_seq + batch.n - 1
+                ),
+                0
+            ) as bytes
         from agui.batch as batch
         where batch.thread_key = page_of_batches.thread_key
             and batch.first_seq between from_seq and page_of_batches.through_seq
@@ -11950,24 +12348,10 @@ begin
         order by batch.first_seq
         limit max_rows + 1
     loop
-        next_bytes := agui_internal.most_bytes(next_batch.events);
-        if input_seqs <> '{}' then
-            next_bytes := next_bytes + (
-                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
-                from agui.run_input as beside
-                where beside.thread_key = page_of_batches.thread_key
-                    and beside.run_no = next_batch.run_no
-                    and exists (
-                        select
-                        from unnest(input_seqs) as place (seq)
-                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
-                    )
-            );
-        end if;
-        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_batch.bytes > max_bytes;
         exit when has_more;
         row_count := row_count + 1;
-        bytes := bytes + next_bytes;
+        bytes := bytes + next_batch.bytes;
         last_seq := next_batch.first_seq;
     end loop;
 end
@@ -11975,8 +12359,8 @@ $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
     'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
-    'count at input_seqs; has_more says that others follow.';
+    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
+    'input_seqs; has_more says that others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
@@ -12055,6 +12439,8 @@ declare
     joined_at   timestamptz;
     payloads    text[];
     times       timestamptz[];
+    new_hash    bytea;
+    new_links   int[];
     new_payloads text[];
     new_times    timestamptz[];
 begin
@@ -12069,6 +12455,16 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
+    -- The links stay: how many events each has, and the hash of the last.
+    select
+        (array_agg(batch.hash order by batch.first_seq desc))[1],
+        array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
+    into new_hash, new_links
+    from agui.batch as batch
+    cross join lateral unnest(coalesce(batch.links, array[batch.n])) with ordinality as link (n, position)
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq between from_seq and through_seq;
+
     perform agui_internal.allow_log_change(true);
     delete from agui.batch as batch
     where batch.thread_key = join_batches.thread_key
@@ -12077,6 +12473,9 @@ begin
     set n = cardinality(payloads),
         recorded_at = joined_at,
         events = ('[' || array_to_string(payloads, ',') || ']')::json,
+        text_bytes = octet_length(array_to_string(payloads, ',')) + 2,
+        hash = new_hash,
+        links = new_links,
         earlier_us = (
             select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
             from unnest(times) with ordinality as event (recorded_at, position)
@@ -12241,11 +12640,7 @@ begin
     for next_batch in
         select
             batch.first_seq, batch.n, batch.recorded_at,
-            -- One that is too large as it is stored need not be opened.
-            case
-                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
-                else octet_length(batch.events::text)
-            end as bytes,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key
@@ -15756,6 +16151,29 @@ comment on function agui_internal.refuse_scope_collision(text) is
 
 revoke execute on function agui_internal.refuse_scope_collision(text) from public;
 
+-- sql/internal/tenants/refuse_unless_operator.sql
+create or replace function agui_internal.refuse_unless_operator(change text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
+        raise exception using
+            errcode = '42501',
+            message = format('role "%s" may not %s: it holds for all scopes', agui_internal.caller_role(), change),
+            hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_unless_operator(text) is
+    'Refuses (42501) a change that holds for all scopes where row-level security is on and the role that calls does not have all of them.';
+
+revoke execute on function agui_internal.refuse_unless_operator(text) from public;
+
 -- sql/internal/tenants/scope_refusal.sql
 create or replace function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text)
 language plpgsql
@@ -17400,29 +17818,32 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''2e03dd829c36a782c4f6b37b262c0f6b55a003166b3cac4e152f67dbe93179ff'', ''{
+as 'select 2, ''da05d900a00629e80ae3dac19910a27b5a68c85facea050537d012df124b075b'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
 routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
-routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.disable_row_security,
-routine agui.enable_row_security, routine agui.erase, routine agui.erase_older, routine agui.events,
-routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.history, routine agui.import_events,
-routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg, routine agui.keep_alive,
-routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint, routine agui.load_session,
-routine agui.load_session_state, routine agui.load_sessions, routine agui.map_operator, routine agui.map_pool,
-routine agui.map_tenant, routine agui.merge_base, routine agui.messages, routine agui.poll, routine agui.reap,
-routine agui.rebuild_snapshots, routine agui.remove_session_state, routine agui.repack, routine agui.replay,
-routine agui.request_stop, routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint,
-routine agui.save_session, routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages,
-routine agui.session_runs, routine agui.session_states, routine agui.session_versions, routine agui.set_setting,
-routine agui.set_thread, routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page,
-routine agui.threads, routine agui.tool_calls, routine agui.unmap_role, routine agui.verify,
-routine agui_internal.active_at, routine agui_internal.add_messages, routine agui_internal.add_snapshot,
-routine agui_internal.alive_until, routine agui_internal.allow_log_change, routine agui_internal.ancestors,
-routine agui_internal.append_events, routine agui_internal.awaits_start, routine agui_internal.back_off,
+routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.disable_chain,
+routine agui.disable_row_security, routine agui.enable_chain, routine agui.enable_row_security, routine agui.erase,
+routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
+routine agui.heads, routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
+routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
+routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
+routine agui.map_operator, routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
+routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
+routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
+routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
+routine agui.tool_calls, routine agui.unmap_role, routine agui.verify, routine agui_internal.active_at,
+routine agui_internal.add_messages, routine agui_internal.add_snapshot, routine agui_internal.alive_until,
+routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
+routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_bytes,
 routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
-routine agui_internal.caller_role, routine agui_internal.catalog_objects, routine agui_internal.changed_objects,
+routine agui_internal.caller_role, routine agui_internal.catalog_objects, routine agui_internal.chain_beginning,
+routine agui_internal.chain_events, routine agui_internal.chain_link, routine agui_internal.chain_origin,
+routine agui_internal.chain_text, routine agui_internal.chain_times, routine agui_internal.changed_objects,
 routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
 routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
@@ -17435,33 +17856,34 @@ routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread
 routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
 routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
 routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.first_key,
-routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call, routine agui_internal.fold_at,
-routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_calls,
-routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
-routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
-routine agui_internal.fold_events, routine agui_internal.fold_find, routine agui_internal.fold_first,
-routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
-routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_load,
-routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_copies,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
-routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages,
-routine agui_internal.fold_steps, routine agui_internal.fold_takes, routine agui_internal.forget_ended_runs,
-routine agui_internal.has_activity_since, routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease,
-routine agui_internal.held_messages, routine agui_internal.hold_thread, routine agui_internal.inactive_threads,
-routine agui_internal.input_bytes, routine agui_internal.input_places, routine agui_internal.insert_imported,
-routine agui_internal.inspect_events, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
-routine agui_internal.installed, routine agui_internal.is_exempt, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.fits, routine agui_internal.fold_activity, routine agui_internal.fold_assistant_call,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
+routine agui_internal.fold_calls, routine agui_internal.fold_calls_in, routine agui_internal.fold_chunk,
+routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_find,
+routine agui_internal.fold_first, routine agui_internal.fold_given, routine agui_internal.fold_growth,
+routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
+routine agui_internal.fold_load, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look,
+routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
+routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
+routine agui_internal.fold_patches_of, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_size,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.fold_takes,
+routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
+routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
+routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
+routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
+routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_exempt,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
+routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -17475,20 +17897,21 @@ routine agui_internal.limits_of_folds, routine agui_internal.lineage_behind, rou
 routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
 routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
 routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.most_bytes, routine agui_internal.nearest_session_states,
-routine agui_internal.needs_repair, routine agui_internal.next_place, routine agui_internal.next_to_compact,
+routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
+routine agui_internal.next_link, routine agui_internal.next_place, routine agui_internal.next_to_compact,
 routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_attempt,
 routine agui_internal.note_failure, routine agui_internal.note_run_begun, routine agui_internal.note_success,
 routine agui_internal.note_uptime, routine agui_internal.open_parts, routine agui_internal.orphaned_keys,
 routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
-routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.plain_event_count,
-routine agui_internal.pool_first_key, routine agui_internal.pool_last_key, routine agui_internal.previous_tip,
-routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.quoted_id,
-routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
-routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.refuse_scope_collision,
+routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
+routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
+routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.refuse_scope_collision, routine agui_internal.refuse_unless_operator,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
 routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
 routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
@@ -17500,32 +17923,34 @@ routine agui_internal.set_row_security, routine agui_internal.setting_value, rou
 routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
 routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
 routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.thread_cursor,
-routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
-routine agui_internal.title_of_input, routine agui_internal.title_of_message, routine agui_internal.verify_batches,
-routine agui_internal.verify_log, routine agui_internal.verify_references, routine agui_internal.verify_runs,
-routine agui_internal.verify_saved, routine agui_internal.verify_snapshots, routine agui_internal.verify_thread,
-routine agui_internal.verify_tree, routine agui_internal.visible_key, routine agui_internal.visible_thread_key,
-routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
-routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.erasure_salt, table agui_internal.installed_object,
+routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.text_bytes,
+routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
+routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
+routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.visible_key, routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.chained_scope, table agui_internal.erasure_salt, table agui_internal.installed_object,
 table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
 trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
 trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
 trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
 trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
-type agui.branch, type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row,
-type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status, type agui.session_document,
-type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
-type agui.verify_row, type agui_internal.carried_fold, type agui_internal.event_fields,
-type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
-type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
-type agui_internal.fold_message, type agui_internal.fold_node, type agui_internal.fold_step,
-type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
-type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
-view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
+type agui.branch, type agui.chain_head, type agui.checkpoint_row, type agui.event_row, type agui.history_row,
+type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status,
+type agui.session_document, type agui.session_message, type agui.session_run, type agui.thread_page_row,
+type agui.thread_row, type agui.tool_call, type agui.verify_row, type agui_internal.carried_fold,
+type agui_internal.event_fields, type agui_internal.event_inspection, type agui_internal.event_reference,
+type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change,
+type agui_internal.fold_limits, type agui_internal.fold_message, type agui_internal.fold_node,
+type agui_internal.fold_step, type agui_internal.inactive_thread, type agui_internal.input_place,
+type agui_internal.insertion, type agui_internal.json_nodes, type agui_internal.life_event,
+type agui_internal.open_part, type agui_internal.run_position, type agui_internal.session_input, view agui.event,
+view agui.lag, view agui.quarantine, view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller,
+view agui_internal.monitored
 }''::text[]';
 
 call agui_internal.record_objects();

@@ -16,6 +16,7 @@ import (
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
+	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -436,7 +437,10 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
 	server := ownServer(t)
+	exec(t, sourcePool, `select agui.enable_chain()`)
 	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	const heads = `select array_agg(head)::text from agui.heads() as head`
+	wantHeads := ask[string](t, sourcePool, heads)
 	want := privileges(t, sourcePool)
 	wantData := ask[string](t, sourcePool, `select agui.restore('t')`)
 
@@ -471,6 +475,12 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 		if how != "--schema-only" {
 			if got := ask[string](t, pool, `select agui.restore('t')`); got != wantData {
 				t.Errorf("%s: restored %s, want %s", how, got, wantData)
+			}
+			if got := ask[string](t, pool, heads); got != wantHeads {
+				t.Errorf("%s: heads %s, want %s", how, got, wantHeads)
+			}
+			if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{Chain: true}); err != nil || found.Threads != 1 || found.Problems+found.Notes > 0 {
+				t.Errorf("%s: verify --chain: %+v, error %v", how, found, err)
 			}
 		}
 		if _, err := pool.Exec(t.Context(), `set role agui_writer; select agui.append('t', 's', '[{"type":"RUN_STARTED"}]'); reset role`); err != nil {

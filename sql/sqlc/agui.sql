@@ -11,7 +11,10 @@ create table agui.batch (
     "n" integer not null,
     "run_no" integer not null,
     "events" json not null,
-    "earlier_us" integer[]
+    "earlier_us" integer[],
+    "text_bytes" integer,
+    "hash" bytea,
+    "links" integer[]
 );
 comment on table agui.batch is 'The log: a row holds the events of one append call, or of several that agui.repack joined. Triggers refuse every other change.';
 comment on column agui.batch."first_seq" is 'seq of the first event in the batch; the next batch of the thread begins at first_seq + n.';
@@ -20,6 +23,9 @@ comment on column agui.batch."n" is 'Number of events in the batch.';
 comment on column agui.batch."run_no" is 'The run that the events belong to. No foreign key: it would slow every append; agui.verify looks after it.';
 comment on column agui.batch."events" is 'JSON array of the events as they were appended. json, not jsonb: every byte of an event comes back, also what jsonb cannot hold.';
 comment on column agui.batch."earlier_us" is 'For each event how many microseconds before recorded_at it was appended, in a batch that agui.repack joined or agui.import_events made; null: all at once.';
+comment on column agui.batch."text_bytes" is 'Octets of events where they may be compressed, so that a page of the log can be bounded without opening them; null: about as many as are stored.';
+comment on column agui.batch."hash" is 'Where the thread is chained (agui.enable_chain): the hash of its last link (agui_internal.chain_link); null: it is not, or was not yet.';
+comment on column agui.batch."links" is 'In a chained batch that agui.repack joined: how many events each of its links has; null: the batch is one link.';
 
 create table agui.checkpoint (
     "thread_key" uuid not null,
@@ -360,6 +366,14 @@ create table agui.branch (
 );
 comment on table agui.branch is 'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch (null: none), status and last seq of its last run, and whether a run that names no parent goes on from here.';
 
+create table agui.chain_head (
+    "scope" text,
+    "thread_id" text,
+    "seq" bigint,
+    "hash" bytea
+);
+comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it is over, and its hash (SHA-256, 32 octets).';
+
 create table agui.checkpoint_row (
     "checkpoint_no" bigint not null,
     "namespace" text not null,
@@ -531,10 +545,13 @@ create function agui.checkpoint_lineage(thread_id text, checkpoint_id text DEFAU
 create function agui.checkpoints(thread_id text, namespace text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.children(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
+create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
+create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.erase(thread_id text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.erasure language sql as '';
 create function agui.events(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.event_row language sql as '';
 create function agui.get_thread(thread_id text, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
 create function agui.head(thread_id text, scope text DEFAULT ''::text) returns text language sql as '';
+create function agui.heads(scope text DEFAULT NULL::text) returns SETOF agui.chain_head language sql as '';
 create function agui.history(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, types text[] DEFAULT NULL::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, max_rows integer DEFAULT 100, compressed boolean DEFAULT true, max_bytes integer DEFAULT NULL::integer, max_idle interval DEFAULT NULL::interval, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.history_row language sql as '';
 create function agui.import_events(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';

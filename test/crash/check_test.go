@@ -19,6 +19,7 @@ type loggedEvent struct {
 // loggedRun is what the log has of a run in the end.
 type loggedRun struct {
 	thread       string
+	status       pgagui.Status
 	cutOffReason string
 	events       []loggedEvent
 }
@@ -72,26 +73,31 @@ func (r *round) check(log map[string][]loggedEvent) {
 	r.checkWriters(log, runs)
 
 	r.counts["runs"] = len(runs)
-	store := pgagui.New(r.pool, nil)
 	for _, thread := range r.threads {
 		r.counts["events"] += len(log[thread])
 		if len(log[thread]) == 0 {
 			r.t.Errorf("thread %s has no events", thread)
 			continue
 		}
-		problems, err := store.Verify(r.t.Context(), thread)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		for _, problem := range problems {
-			if problem.Severity == pgagui.Note {
-				r.counts["notes"]++
-				continue
-			}
-			r.t.Errorf("thread %s: run %s: %s", thread, problem.RunID, problem.Problem)
-		}
+		r.verify(thread)
 	}
 	r.t.Log(r.counts)
+}
+
+// verify checks that nothing is wrong with a thread: its snapshots mean what its log does.
+func (r *round) verify(thread string) {
+	r.t.Helper()
+	problems, err := pgagui.New(r.pool, nil).Verify(r.t.Context(), thread)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if problem.Severity == pgagui.Note {
+			r.counts["notes"]++
+			continue
+		}
+		r.t.Errorf("thread %s: run %s: %s", thread, problem.RunID, problem.Problem)
+	}
 }
 
 // checkFollowers checks that each reader has seen every event once and in order.
@@ -132,10 +138,7 @@ func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 		if input != string(inputOf(id)) {
 			r.t.Errorf("run %s has the input %s, want %s", id, input, inputOf(id))
 		}
-		runs[id] = &loggedRun{thread: thread, cutOffReason: reason}
-		if (reason == "") != (status == string(pgagui.Finished)) {
-			r.t.Errorf("run %s is %s, cut off: %q", id, status, reason)
-		}
+		runs[id] = &loggedRun{thread: thread, status: pgagui.Status(status), cutOffReason: reason}
 		return nil
 	})
 	if err != nil {
@@ -174,6 +177,10 @@ func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 		}
 		last := markOf(run.events[len(run.events)-1].payload)
 		isCutOff := run.cutOffReason != ""
+		hasFailed := isCutOff || compaction.EventType(run.events[len(run.events)-1].payload) == "RUN_ERROR"
+		if hasFailed != (run.status == pgagui.Failed) || run.status == pgagui.Running {
+			r.t.Errorf("run %s is %s, cut off: %q", id, run.status, run.cutOffReason)
+		}
 		if len(open) > 0 || isCutOff != (last.Code == "RUN_CUT_OFF") || isCutOff == (own == len(run.events)) {
 			r.t.Errorf("run %s (cut off: %q) has %d events, %d of them its writer's, left open %v; the last is %s",
 				id, run.cutOffReason, len(run.events), own, open, run.events[len(run.events)-1].payload)

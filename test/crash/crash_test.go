@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -76,6 +77,8 @@ const (
 	// leaseTime is short, so that the runs of writers that were killed do not keep their threads for long. A slow machine may cut
 	// off living ones now and then, which does no harm.
 	leaseTime = time.Second
+	// lateTime is how long after a run's end an error comes at most: about as long as jobs take until they are at the run.
+	lateTime = 50 * time.Millisecond
 )
 
 // round is a server with writers and followers, and what these were told.
@@ -83,6 +86,7 @@ type round struct {
 	t       testing.TB
 	variant variant
 	random  *rand.Rand
+	disk    *disk // of the server; nil: there is no small one
 	server  *cluster.Cluster
 	pool    *pgxpool.Pool // the test's own, without the pooler
 	url     string        // the writers' and the followers'
@@ -90,6 +94,7 @@ type round struct {
 
 	writers     [writers]*process
 	followers   [followers]*process
+	jobs        *process
 	generations int // of processes that were started
 
 	mu           sync.Mutex // guards what follows, which is heard from the processes
@@ -131,12 +136,16 @@ func playRound(t *testing.T, variant variant, seed uint64, more int) (counts map
 	for i := range writers {
 		r.startWriter(i)
 	}
+	r.startJobs()
 	r.cause(more)
 
 	for _, writer := range r.writers {
 		writer.finish()
 	}
 	r.closeStaleRuns(`true`)
+	r.jobs.finish()
+	r.checkJobs()
+	r.eraseOddThreads()
 	log := r.readLog()
 	r.waitForFollowers(log)
 	for _, follower := range r.followers {
@@ -151,13 +160,18 @@ func (r *round) startServer() {
 	settings := map[string]string{
 		"fsync": "off", "full_page_writes": "off", // the machine does not crash, only the server
 		"shared_buffers": "32MB", "agui.repack_after": "0",
+		"min_wal_size": "32MB", "max_wal_size": "64MB", // the disk is small
+	}
+	folder := ""
+	if r.disk = newDisk(r.t); r.disk != nil {
+		folder = r.disk.folder
 	}
 	if r.variant.relaxed {
 		// What makes it likely that a crash takes back what was committed.
 		settings["wal_writer_delay"], settings["wal_writer_flush_after"], settings["wal_buffers"] = "10s", "1GB", "16MB"
 	}
 	var err error
-	if r.server, err = cluster.Start(r.t.Context(), cluster.Options{Settings: settings}); err != nil {
+	if r.server, err = cluster.Start(r.t.Context(), cluster.Options{Settings: settings, Folder: folder}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {
@@ -227,6 +241,12 @@ func (r *round) startFollower(i int) {
 	})
 }
 
+func (r *round) startJobs() {
+	r.generations++
+	name := fmt.Sprint("jobs", r.generations)
+	r.jobs = start(r.t, "jobs", name, jobsTask{URL: r.url}, func(line jobsLine) { r.t.Errorf("%s: %s", name, line.Problem) })
+}
+
 // cause has happen all that can, in any order: each once, and so many times more.
 func (r *round) cause(more int) {
 	incidents := []struct {
@@ -246,6 +266,10 @@ func (r *round) cause(more int) {
 			r.followers[i].kill()
 			r.startFollower(i)
 		}},
+		{"jobs killed", func() {
+			r.jobs.kill()
+			r.startJobs()
+		}},
 		{"server crashes", func() {
 			if err := r.server.Kill(); err != nil {
 				r.t.Fatal(err)
@@ -263,11 +287,32 @@ func (r *round) cause(more int) {
 			if err := r.server.Restart(r.t.Context()); err != nil {
 				r.t.Fatal(err)
 			}
-			r.execute(`call agui.reap()`)
+			_, _ = r.pool.Exec(r.t.Context(), `call agui.reap()`) // which may fail at a damaged thread
 		}},
 		{"connections cut", func() {
 			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'`)
 		}},
+		{"server processes killed", func() {
+			var pid int
+			r.query(`
+				select pid from pg_stat_activity
+				where pid <> pg_backend_pid() and backend_type = 'client backend'
+				order by state, random()
+				limit 1`, &pid)
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				r.t.Fatal(err)
+			}
+			r.revive()
+		}},
+		{"full disks", func() {
+			if r.disk == nil {
+				return
+			}
+			r.disk.fill(r.t, time.Duration(r.random.Int64N(int64(2*leaseTime))))
+			r.revive()
+		}},
+		{"threads damaged", r.damageThread},
+		{"late errors", r.appendLateError},
 		{"server processes that hang", func() {
 			// Those of writers, as a rule, which give up the call, make it again, and have it done twice.
 			var pids []int
@@ -290,10 +335,6 @@ func (r *round) cause(more int) {
 			r.closeStaleRuns(fmt.Sprintf(`starts_with(run_id, '%s-')`, late.name))
 			late.signal(syscall.SIGCONT)
 		}},
-		{"upkeep", func() {
-			r.execute(`call agui.compact(20)`)
-			r.execute(`call agui.repack(20)`)
-		}},
 	}
 	order := r.random.Perm(len(incidents))
 	for range more {
@@ -311,18 +352,34 @@ func (r *round) pauseUpTo(most time.Duration) {
 	time.Sleep(time.Duration(r.random.Int64N(int64(most))))
 }
 
-// closeStaleRuns closes runs that have lost their writer until none of those that match is in progress.
+// closeStaleRuns closes runs that have lost their writer until none of those that match is in progress, but for those of damaged threads.
 func (r *round) closeStaleRuns(condition string) {
 	r.t.Helper()
 	r.wait("runs whose writer is gone are closed", func() bool {
-		r.execute(`call agui.reap()`)
+		_, _ = r.pool.Exec(r.t.Context(), `call agui.reap()`) // which may fail at a damaged thread
 		var running int
-		r.query(`select count(*) from agui.run where status = 'running' and `+condition, &running)
+		r.query(`
+			select count(*) from agui.run join agui.thread using (thread_key)
+			where run.status = 'running' and not `+isDamaged+` and `+condition, &running)
 		return running == 0
 	})
 }
 
-// execute executes a statement, again when the connection was lost in an earlier crash.
+// revive waits until the server takes connections, and starts it anew where it has given up.
+func (r *round) revive() {
+	r.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if r.pool.Ping(r.t.Context()) == nil {
+			return
+		}
+	}
+	r.counts["servers that gave up"]++
+	if err := r.server.Restart(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// execute executes a statement, and repeats it while the server recovers.
 func (r *round) execute(statement string) {
 	r.t.Helper()
 	r.answered(func(ctx context.Context) error {
@@ -339,7 +396,8 @@ func (r *round) query(statement string, result any) {
 func (r *round) answered(call func(context.Context) error) {
 	r.t.Helper()
 	var err error
-	for range 10 {
+	// A server notices some time after one of its processes was killed, and recovers then.
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = call(r.t.Context()); err == nil {
 			return
 		}

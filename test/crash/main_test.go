@@ -1,5 +1,5 @@
-// Package crash kills what streams: writers, followers and the server itself, at random moments, and then compares what each of them
-// was told with what the log has.
+// Package crash kills what streams: writers, followers, jobs and the server itself, at random moments, fills its disk and damages threads, and
+// then compares what each of them was told with what the log has.
 //
 // The test binary starts itself as the processes to be killed. What such a process has to do comes as JSON in the first line of its
 // standard input; that its standard input ends tells it to finish. What it does it prints, a line of JSON each.
@@ -21,13 +21,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// roleVariable makes this test binary a process to be killed: a writer or a follower.
+// roleVariable makes this test binary a process to be killed: a writer, a follower, or one that does the upkeep.
 const roleVariable = "PGAGUI_TEST_CRASH_ROLE"
 
 func TestMain(m *testing.M) {
 	roles := map[string]func() error{
 		"writer":   func() error { return play(write) },
 		"follower": func() error { return play(follow) },
+		"jobs":     func() error { return play(keepUp) },
 	}
 	role, found := roles[os.Getenv(roleVariable)]
 	if !found {

@@ -164,6 +164,9 @@ func (a *agent) goOn(ctx context.Context) error {
 			return err
 		}
 	}
+	if a.random.IntN(3) == 0 {
+		return a.record(ctx, "RUN_ERROR", `"message":"late"`)
+	}
 	return nil
 }
 

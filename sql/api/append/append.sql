@@ -18,6 +18,7 @@ as $$
 declare
     key       uuid := agui_internal.own_thread_key(scope, thread_id);
     new_n     int;
+    stamp     timestamptz;
     last_seq  bigint;
 begin
     -- The next tokens of a run in progress, which most calls bring, take this short cut: one look at them, and one statement.
@@ -26,10 +27,20 @@ begin
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
+        stamp := clock_timestamp();
         -- All columns, in the order of the table: the plan then needs no node that puts them in order.
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), new_n, place.run_no, append.events, null::int[]
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
+        select
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
+            agui_internal.text_bytes_to_store(append.events),
+            case
+                when place.hash is not null then agui_internal.next_link(
+                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
+                )
+            end,
+            null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
+        where place.hash is null or agui_internal.is_dense(append.events)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then

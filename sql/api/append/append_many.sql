@@ -22,6 +22,7 @@ declare
     max_bytes constant int := agui_internal.max_call_bytes();
     calls     int := coalesce(cardinality(thread_ids), 0);
     keys      uuid[];
+    stamp     timestamptz;
     is_done   boolean[] := array_fill(false, array[calls]);
     last_seqs bigint[] := array_fill(null::bigint, array[calls]);
     call      record;
@@ -110,6 +111,7 @@ begin
 
     -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
     if current_setting('transaction_isolation') = 'read committed' then
+        stamp := clock_timestamp();
         for call in
             with asked as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
@@ -124,11 +126,18 @@ begin
                 where item.nth = 1 and item.input is null and item.parent_run_id is null
             ),
             appended as (
-                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-                select asked.key, place.first_seq, greatest(place.recorded_at, clock_timestamp()), asked.n, place.run_no, asked.events
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
+                select
+                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
+                    agui_internal.text_bytes_to_store(asked.events),
+                    case
+                        when place.hash is not null then agui_internal.next_link(
+                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                        )
+                    end
                 from asked
                 cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null
+                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )

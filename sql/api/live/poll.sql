@@ -71,6 +71,7 @@ begin
         news.recorded_at,
         news.earlier_us,
         news.events,
+        news.text_bytes,
         greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
@@ -104,7 +105,7 @@ begin
             return next (batch.thread_no, null, null, null, null, null, null, null, batch.problem)::agui.poll_row;
             continue;
         end if;
-        size := agui_internal.most_bytes(batch.events, exact_from => 0);
+        size := agui_internal.batch_bytes(batch.events, batch.text_bytes);
         if is_begun and size > room then
             cut := cut || batch.thread_no;
             return next (batch.thread_no, null, null, null, null, null, null, null, null)::agui.poll_row;

@@ -9,12 +9,7 @@ declare
     setting agui_internal.setting;
     wanted  numeric;
 begin
-    if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
-        raise exception using
-            errcode = '42501',
-            message = format('role "%s" may not change a setting: it holds for all scopes', agui_internal.caller_role()),
-            hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
-    end if;
+    perform agui_internal.refuse_unless_operator('change a setting');
     select stored.* into setting
     from agui_internal.setting as stored
     where stored.name = set_setting.name;

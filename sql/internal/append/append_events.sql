@@ -29,6 +29,8 @@ declare
     new_run_no  int;
     new_events  json;
     new_n       int;
+    beginning   bytea;  -- chain_beginning of the run; null: it has begun
+    stamp       timestamptz;
     stored      record;
 begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
@@ -56,7 +58,7 @@ begin
         -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
-            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.run_no as last_run_no,
+            coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
         from (values (key)) as asked (thread_key)
@@ -73,6 +75,7 @@ begin
         end if;
         new_events := events;
         new_n := call.n;
+        beginning := null;
 
         if log_end.run_no is null then
             if log_end.recorded_at is null then
@@ -100,6 +103,12 @@ begin
             end if;
             place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
+            if log_end.hash is null and agui_internal.is_chained(scope) then
+                log_end.hash := agui_internal.chain_origin(scope, thread_id);
+            end if;
+            if log_end.hash is not null then
+                beginning := agui_internal.chain_beginning(key, place.parent_no, input);
+            end if;
         else
             -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
             repeat := null;
@@ -164,10 +173,24 @@ begin
 
         if imported then
             select * into stored
-            from agui_internal.insert_imported(key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events);
+            from agui_internal.insert_imported(
+                key, new_run_no, log_end.last_seq, log_end.recorded_at, new_events, log_end.hash, append_events.run_id, beginning
+            );
         else
-            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-            values (key, log_end.last_seq + 1, greatest(log_end.recorded_at, clock_timestamp()), new_n, new_run_no, new_events)
+            stamp := greatest(log_end.recorded_at, clock_timestamp());
+            if log_end.hash is not null then
+                new_events := agui_internal.chain_events(new_events);
+            end if;
+            insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
+            values (
+                key, log_end.last_seq + 1, stamp, new_n, new_run_no, new_events, agui_internal.text_bytes_to_store(new_events),
+                case
+                    when log_end.hash is not null then agui_internal.chain_link(
+                        log_end.hash, log_end.last_seq + 1, new_n, agui_internal.chain_times(array[stamp]), append_events.run_id,
+                        coalesce(beginning, '\x00'), new_events
+                    )
+                end
+            )
             on conflict do nothing
             returning batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at as began_at, batch.recorded_at as ended_at
             into stored;

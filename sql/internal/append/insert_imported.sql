@@ -4,6 +4,9 @@ create or replace function agui_internal.insert_imported(
     after_seq   bigint,
     recorded_at timestamptz,
     events      json,
+    previous    bytea,
+    run_id      text,
+    beginning   bytea,
     out last_seq bigint,
     out began_at timestamptz,
     out ended_at timestamptz
@@ -16,8 +19,11 @@ declare
     -- A longer pause begins a new batch, for earlier_us is an int.
     max_span constant interval := '30 minutes';
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
-    n        bigint;
+    n        bigint := 0;
+    batch    record;
+    hash     bytea := previous;
 begin
+    for batch in
     with event as materialized (  -- once: each of the windows below would read the times anew
         select
             element.position,
@@ -43,48 +49,45 @@ begin
                 last_at
             )) as at
         from event
-    ),
-    batch as (
-        select
-            min(dated.position) as first_position,
-            count(*) as n,
-            max(dated.at) as recorded_at,
-            '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
-            array_agg(dated.at order by dated.position) as times
-        from (
-            select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
-            from dated
-        ) as dated
-        group by dated.span
-    ),
-    stored as (
-        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
-        select
-            insert_imported.thread_key,
-            insert_imported.after_seq + batch.first_position,
-            batch.recorded_at,
-            batch.n,
-            insert_imported.run_no,
-            batch.events::json,
+    )
+    select
+        after_seq + min(dated.position) as first_seq,
+        count(*)::int as n,
+        max(dated.at) as recorded_at,
+        '[' || string_agg(dated.payload, ',' order by dated.position) || ']' as events,
+        array_agg(dated.at order by dated.position) as times
+    from (
+        select dated.*, div(extract(epoch from dated.at - min(dated.at) over ()), extract(epoch from max_span)) as span
+        from dated
+    ) as dated
+    group by dated.span
+    order by 1
+    loop
+        hash := agui_internal.chain_link(
+            hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
+            case when n = 0 and beginning is not null then beginning else '\x00' end, batch.events::json
+        );
+        insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us, hash)
+        values (
+            insert_imported.thread_key, batch.first_seq, batch.recorded_at, batch.n, insert_imported.run_no, batch.events::json,
+            octet_length(batch.events),
             case
                 when batch.times[1] < batch.recorded_at then (
                     select array_agg((extract(epoch from batch.recorded_at - event.at) * 1000000)::int order by event.position)
                     from unnest(batch.times) with ordinality as event (at, position)
                 )
-            end
-        from batch
-        on conflict do nothing
-        returning *
-    )
-    select
-        max(stored.first_seq + stored.n - 1),
-        min(agui_internal.event_time(stored.recorded_at, stored.earlier_us[1])),
-        max(stored.recorded_at),
-        sum(stored.n)
-    into last_seq, began_at, ended_at, n
-    from stored;
+            end,
+            hash
+        )
+        on conflict do nothing;
+        exit when not found;
+        n := n + batch.n;
+        last_seq := batch.first_seq + batch.n - 1;
+        began_at := coalesce(began_at, batch.times[1]);
+        ended_at := batch.recorded_at;
+    end loop;
 
-    if n < json_array_length(events) then
+    if n > 0 and n < json_array_length(events) then
         raise exception using
             errcode = '40001',
             message = format('thread key %s: another writer came first', thread_key),
@@ -93,8 +96,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) is
+comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
     'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
-    'never in the future. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+    'never in the future. previous, run_id and beginning are for agui_internal.chain_link. last_seq is null where another writer came first. The caller holds the thread''s lock.';
 
-revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json) from public;
+revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) from public;

@@ -1,11 +1,11 @@
 create or replace function agui_internal.next_place(thread_key uuid, scope text, thread_id text, run_id text, after_seq bigint)
-returns table (run_no int, first_seq bigint, recorded_at timestamptz)
+returns table (run_no int, first_seq bigint, recorded_at timestamptz, hash bytea)
 language sql
 stable
 parallel safe
 -- One statement, so it is inlined.
 begin atomic
-    select run.run_no, latest.first_seq + latest.n, latest.recorded_at
+    select run.run_no, latest.first_seq + latest.n, latest.recorded_at, latest.hash
     from (
         select thread.scope, thread.thread_id
         from agui.thread as thread
@@ -20,7 +20,7 @@ begin atomic
         limit 1
     ) as run
     cross join lateral (
-        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no
+        select batch.first_seq, batch.n, batch.recorded_at, batch.run_no, batch.hash
         from agui.batch as batch
         where batch.thread_key = next_place.thread_key
         order by batch.first_seq desc
@@ -38,7 +38,7 @@ begin atomic
 end;
 
 comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
-    'Where the next events of a run in progress go, and the time that theirs must not be before; no row where that takes a closer look: another '
+    'Where the next events of a run in progress go, the time that theirs must not be before, and the hash of the last link; no row where that takes a closer look: another '
     'run, a call that may be a repeat, or a key that stands for another thread.';
 
 revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;

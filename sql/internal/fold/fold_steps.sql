@@ -79,8 +79,7 @@ declare
     begins_run    boolean := false;
     last_seq      bigint;
 
-    -- Stored bytes. Uncompressed it is 2 MB at most.
-    large     constant int := 8000;
+    large     constant int := 256 * 1024;  -- bytes
     from_seq  bigint;  -- the batches that begin before it are folded
     large_seq bigint;  -- where the large batch begins that is read by itself; null: none
 begin
@@ -105,7 +104,7 @@ begin
                     case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
                 from agui.batch as stored
                 cross join lateral (
-                    select large_seq is null and pg_column_size(stored.events) > large as is_large
+                    select large_seq is null and agui_internal.batch_bytes(stored.events, stored.text_bytes) > large as is_large
                 ) as size
                 where stored.thread_key = fold_steps.thread_key
                 and stored.run_no = run_nos[segment]

@@ -30,7 +30,7 @@ begin
 
     closing := '[' || closing || '{"type":"RUN_ERROR"' || because || ']';
 
-    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
+    select batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at, batch.hash
     into log_end
     from agui.batch as batch
     where batch.thread_key = close_run.thread_key
@@ -38,8 +38,12 @@ begin
     limit 1;
     stamp := case when imported then log_end.recorded_at else greatest(log_end.recorded_at, clock_timestamp()) end;
 
-    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-    values (close_run.thread_key, log_end.last_seq + 1, stamp, closing_n, close_run.run_no, closing::json);
+    insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, hash)
+    select
+        run.thread_key, log_end.last_seq + 1, stamp, closing_n, run.run_no, closing::json,
+        agui_internal.next_link(log_end.hash, log_end.last_seq + 1, closing_n, stamp, run.run_id, closing::json)
+    from agui.run as run
+    where run.thread_key = close_run.thread_key and run.run_no = close_run.run_no;
 
     update agui.run as run
     set status = 'failed', last_seq = log_end.last_seq + closing_n, ended_at = stamp, cut_off_reason = reason

@@ -46,7 +46,7 @@ as $$
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
             ('agui_maintainer', array[
-                'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
             ])
     )
@@ -64,10 +64,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
-        -- and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by and which scopes are chained. pg_monitor gets what the
+        -- command line, agui.stats and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'is_chained')
         union all
         select changer.grantee
         from changer

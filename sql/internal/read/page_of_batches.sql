@@ -17,13 +17,42 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     next_batch record;
-    next_bytes bigint;
     row_count  int := 0;
 begin
+    -- As a rule all rows fit: the loop would take as long as to read them.
+    if input_seqs = '{}' then
+        select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
+        into last_seq, bytes, has_more
+        from (
+            select batch.first_seq, agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes
+            from agui.batch as batch
+            where batch.thread_key = page_of_batches.thread_key
+                and batch.first_seq between from_seq and page_of_batches.through_seq
+                and batch.run_no = any (run_nos)
+            order by batch.first_seq
+            limit max_rows
+        ) as batch;
+        if (bytes > max_bytes) is not true then
+            return;
+        end if;
+    end if;
+
+    last_seq := null;
     bytes := 0;
     has_more := false;
     for next_batch in
-        select batch.first_seq, batch.n, batch.run_no, batch.events
+        select
+            batch.first_seq,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) + coalesce(
+                (
+                    select sum(agui_internal.text_bytes(given.input))
+                    from unnest(input_seqs) as place (seq)
+                    join agui.run_input as given
+                        on given.thread_key = batch.thread_key and given.run_no = batch.run_no
+                    where place.seq between batch.first_seq and batch.first_seq + batch.n - 1
+                ),
+                0
+            ) as bytes
         from agui.batch as batch
         where batch.thread_key = page_of_batches.thread_key
             and batch.first_seq between from_seq and page_of_batches.through_seq
@@ -31,24 +60,10 @@ begin
         order by batch.first_seq
         limit max_rows + 1
     loop
-        next_bytes := agui_internal.most_bytes(next_batch.events);
-        if input_seqs <> '{}' then
-            next_bytes := next_bytes + (
-                select coalesce(sum(agui_internal.most_bytes(beside.input)), 0)
-                from agui.run_input as beside
-                where beside.thread_key = page_of_batches.thread_key
-                    and beside.run_no = next_batch.run_no
-                    and exists (
-                        select
-                        from unnest(input_seqs) as place (seq)
-                        where place.seq between next_batch.first_seq and next_batch.first_seq + next_batch.n - 1
-                    )
-            );
-        end if;
-        has_more := row_count = max_rows or row_count > 0 and bytes + next_bytes > max_bytes;
+        has_more := row_count = max_rows or row_count > 0 and bytes + next_batch.bytes > max_bytes;
         exit when has_more;
         row_count := row_count + 1;
-        bytes := bytes + next_bytes;
+        bytes := bytes + next_batch.bytes;
         last_seq := next_batch.first_seq;
     end loop;
 end
@@ -56,7 +71,7 @@ $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
     'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes a bound of what they take, with the inputs that '
-    'count at input_seqs; has_more says that others follow.';
+    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
+    'input_seqs; has_more says that others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;

@@ -8,6 +8,8 @@ declare
     joined_at   timestamptz;
     payloads    text[];
     times       timestamptz[];
+    new_hash    bytea;
+    new_links   int[];
     new_payloads text[];
     new_times    timestamptz[];
 begin
@@ -22,6 +24,16 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
+    -- The links stay: how many events each has, and the hash of the last.
+    select
+        (array_agg(batch.hash order by batch.first_seq desc))[1],
+        array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
+    into new_hash, new_links
+    from agui.batch as batch
+    cross join lateral unnest(coalesce(batch.links, array[batch.n])) with ordinality as link (n, position)
+    where batch.thread_key = join_batches.thread_key
+        and batch.first_seq between from_seq and through_seq;
+
     perform agui_internal.allow_log_change(true);
     delete from agui.batch as batch
     where batch.thread_key = join_batches.thread_key
@@ -30,6 +42,9 @@ begin
     set n = cardinality(payloads),
         recorded_at = joined_at,
         events = ('[' || array_to_string(payloads, ',') || ']')::json,
+        text_bytes = octet_length(array_to_string(payloads, ',')) + 2,
+        hash = new_hash,
+        links = new_links,
         earlier_us = (
             select array_agg((extract(epoch from joined_at - event.recorded_at) * 1000000)::int order by event.position)
             from unnest(times) with ordinality as event (recorded_at, position)

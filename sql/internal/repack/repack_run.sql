@@ -56,11 +56,7 @@ begin
     for next_batch in
         select
             batch.first_seq, batch.n, batch.recorded_at,
-            -- One that is too large as it is stored need not be opened.
-            case
-                when pg_column_size(batch.events) > max_bytes then max_bytes + 1
-                else octet_length(batch.events::text)
-            end as bytes,
+            agui_internal.batch_bytes(batch.events, batch.text_bytes) as bytes,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[1]) as began_at
         from agui.batch as batch
         where batch.thread_key = run.thread_key

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// scale grows a store in one direction and does all upkeep in it: what it costs for each of so many things, beside half as many, and the
+// memory that it takes.
+type scale struct {
+	phase string
+	// of is what there are many of, each the thing that a cost is for.
+	of, each string
+	count    int
+	// fill appends so many.
+	fill func(ctx context.Context, database *database, count int) error
+}
+
+// scaleMemory is the memory limit of the process while it is measured, in bytes.
+const scaleMemory = 400 << 20
+
+func (b *bench) scaleEvents(ctx context.Context) error {
+	return b.scale(ctx, scale{"scale-events", "events in a run", "event", b.sizes.scaleEvents, func(ctx context.Context, database *database, count int) error {
+		const perCall = 100
+		_, err := database.store.Append(ctx, "thread", "run", []json.RawMessage{runStarted("thread", "run")})
+		for n := 0; err == nil && n < count; n += perCall {
+			_, err = database.store.Append(ctx, "thread", "run", message(fmt.Sprint("message-", n), perCall))
+		}
+		if err == nil {
+			_, err = database.store.Append(ctx, "thread", "run", []json.RawMessage{runFinished})
+		}
+		return err
+	}})
+}
+
+func (b *bench) scaleRuns(ctx context.Context) error {
+	return b.scale(ctx, scale{"scale-runs", "runs in a thread", "run", b.sizes.scaleRuns, func(ctx context.Context, database *database, count int) error {
+		for n := range count {
+			if _, err := database.store.Append(ctx, "thread", fmt.Sprint("run-", n), shortRun("thread", fmt.Sprint("run-", n))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+func (b *bench) scaleThreads(ctx context.Context) error {
+	return b.scale(ctx, scale{"scale-threads", "threads", "thread", b.sizes.scaleThreads, func(ctx context.Context, database *database, count int) error {
+		const perCall, writers = 100, 2
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(writers)
+		for from := 0; from < count; from += perCall {
+			group.Go(func() error {
+				var calls db.AppendManyParams
+				for n := from; n < min(from+perCall, count); n++ {
+					thread := fmt.Sprint("thread-", n)
+					calls.ThreadIds, calls.RunIds = append(calls.ThreadIds, thread), append(calls.RunIds, "run")
+					events, err := json.Marshal(shortRun(thread, "run"))
+					if err != nil {
+						return err
+					}
+					calls.Events = append(calls.Events, string(events))
+				}
+				calls.Wait, calls.Durable = true, true
+				answers, err := db.New(database).AppendMany(ctx, calls)
+				for _, answer := range answers {
+					if answer.ErrorCode != "" {
+						return errors.New(answer.Error)
+					}
+				}
+				return err
+			})
+		}
+		return group.Wait()
+	}})
+}
+
+var runFinished = json.RawMessage(`{"type":"RUN_FINISHED"}`)
+
+func runStarted(threadID, runID string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":%q}`, threadID, runID))
+}
+
+// message is a message in so many events.
+func message(id string, events int) []json.RawMessage {
+	message := []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_START","messageId":%q,"role":"assistant"}`, id))}
+	for n := 2; n < events; n++ {
+		message = append(message, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":"token %d "}`, id, n)))
+	}
+	return append(message, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, id)))
+}
+
+// shortRun is a run of ten events.
+func shortRun(threadID, runID string) []json.RawMessage {
+	events := append([]json.RawMessage{runStarted(threadID, runID)}, message("message-of-"+runID, 8)...)
+	return append(events, runFinished)
+}
+
+// scale measures at half of the size, then at the size.
+func (b *bench) scale(ctx context.Context, s scale) error {
+	if b.Share > 0 {
+		s.count = max(2, int(float64(s.count)*b.Share))
+	}
+	limit := debug.SetMemoryLimit(scaleMemory)
+	defer debug.SetMemoryLimit(limit)
+	half, err := b.scaleAt(ctx, s, s.count/2)
+	if err != nil {
+		return err
+	}
+	whole, err := b.scaleAt(ctx, s, s.count)
+	if err != nil {
+		return err
+	}
+	for i, step := range whole {
+		what := fmt.Sprintf("%s, %s %s", step.what, number3(float64(s.count)), s.of)
+		b.report.add(Measurement{
+			Phase: s.phase, What: what, Unit: "µs/" + s.each,
+			Ours: Side{Name: "pgagui"}, Against: Side{Name: "half as many"}, Target: atMost("linear", 1.5),
+		}, []float64{step.perItem()}, []float64{half[i].perItem()})
+		b.report.addFigure(s.phase, what, "s", step.seconds)
+		if step.process > 0 {
+			b.report.addFigure(s.phase, what+", memory of the process", "MB", float64(step.process>>20))
+		}
+		if step.session > 0 {
+			b.report.addFigure(s.phase, what+", memory of a session", "MB", float64(step.session>>20))
+		}
+	}
+	return nil
+}
+
+// scaleStep is what was measured of a step.
+type scaleStep struct {
+	what             string
+	count            int
+	seconds          float64
+	process, session int64 // the most bytes that this process and a session of the server took; 0: not known
+}
+
+func (s scaleStep) perItem() float64 { return s.seconds * 1e6 / float64(s.count) }
+
+// scaleAt fills a store with so many things and does all upkeep.
+func (b *bench) scaleAt(ctx context.Context, s scale, count int) (steps []scaleStep, err error) {
+	measure := func(in *database, what string, work func(ctx context.Context, in *database) error) {
+		if err != nil {
+			return
+		}
+		b.Progress(fmt.Sprintf("%s %s: %s", number3(float64(count)), s.of, what))
+		step := scaleStep{what: what, count: count}
+		debug.FreeOSMemory()
+		memory.ResetPeak()
+		stop := memory.WatchSessions(in.sessionsSoFar)
+		begin := time.Now()
+		if err = work(ctx, in); err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+		step.seconds = time.Since(begin).Seconds()
+		step.process, step.session = memory.Peak(os.Getpid()), stop()
+		steps = append(steps, step)
+	}
+	store, err := b.server.create(ctx, 4)
+	if err != nil {
+		return nil, err
+	}
+	measure(store, "append", func(ctx context.Context, in *database) error { return s.fill(ctx, in, count) })
+	if err == nil {
+		err = store.vacuum(ctx, logTables...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Each way to compact has the same store.
+	copied, err := b.server.copy(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	workers := min(4, runtime.NumCPU())
+	measure(copied, "compact in SQL", func(ctx context.Context, in *database) error {
+		_, err := in.Exec(ctx, "call agui.compact()")
+		return err
+	})
+	if err == nil {
+		err = copied.drop(ctx)
+	}
+	measure(store, "compact in Go", func(ctx context.Context, in *database) error {
+		_, err := jobs.Compact(ctx, in.Pool, jobs.CompactOptions{Workers: workers})
+		return err
+	})
+	measure(store, "repack", func(ctx context.Context, in *database) error {
+		_, err := jobs.Repack(ctx, in.Pool, jobs.RepackOptions{OlderThan: new(time.Duration)})
+		return err
+	})
+	measure(store, "verify", func(ctx context.Context, in *database) error {
+		found, err := jobs.Verify(ctx, in.Pool, jobs.VerifyOptions{Workers: workers})
+		if err == nil && (found.Problems > 0 || found.Threads == 0) {
+			err = fmt.Errorf("%d problems in %d threads", found.Problems, found.Threads)
+		}
+		return err
+	})
+	measure(store, "erase", func(ctx context.Context, in *database) error {
+		_, err := jobs.Erase(ctx, in.Pool, jobs.EraseOptions{OlderThan: time.Microsecond, AllScopes: true})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return steps, store.drop(ctx)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func (p *program) headsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "heads",
+		Short: "Print the heads of chained logs, for somebody else to keep",
+		Long: `Prints the head of each thread whose log is chained (agui.enable_chain): the seq of its last event, and the hash of its last link. Each is a
+line of JSON. Without --scope the threads are those of all scopes.
+
+Keep them where who may change the database cannot: "pgagui verify --chain --heads FILE" then finds whatever was changed up to there.`,
+		Example: `  pgagui heads > heads-of-monday.ndjson`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var scope *string
+			if scopeIsGiven(command) {
+				scope = &p.scope
+			}
+			pool, err := p.connect(command.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			out := bufio.NewWriter(p.out)
+			lines := json.NewEncoder(out)
+			lines.SetEscapeHTML(false)
+			if err := jobs.Heads(command.Context(), pool, scope, func(head jobs.Head) error { return lines.Encode(head) }); err != nil {
+				return err
+			}
+			return out.Flush()
+		},
+	}
+}
+
+// readHeads reads what the command heads printed.
+func (p *program) readHeads(path string) ([]jobs.Head, error) {
+	content, name, err := p.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	var heads []jobs.Head
+	lines := bufio.NewScanner(content)
+	for number := 1; lines.Scan(); number++ {
+		var head jobs.Head
+		err := json.Unmarshal(lines.Bytes(), &head)
+		if hash, invalid := hex.DecodeString(head.Hash); err == nil && (invalid != nil || len(hash) != sha256.Size || head.ThreadID == "" || head.Seq < 1) {
+			err = errors.New("a head has a threadId, a seq and a hash of 64 hexadecimal digits")
+		}
+		if err != nil {
+			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: give a file that "pgagui heads" wrote`, err)}
+		}
+		heads = append(heads, head)
+	}
+	return heads, lines.Err()
+}

@@ -1,0 +1,421 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+var changes = flag.Int("changes", 300, "how many changes are planted in chained logs")
+
+// chainProblems are what is wrong with the chains, and how many notes there are about them.
+func chainProblems(t *testing.T, pool *pgxpool.Pool, options jobs.VerifyOptions) (problems []string, notes int) {
+	t.Helper()
+	options.Chain = true
+	options.Report = func(thread jobs.VerifiedThread) {
+		for _, problem := range thread.Problems {
+			if strings.HasPrefix(problem.Problem.Problem, "chain: ") {
+				problems = append(problems, thread.ThreadID+": "+problem.Problem.Problem)
+			}
+		}
+		for _, note := range thread.Notes {
+			if strings.HasPrefix(note.Problem, "chain: ") {
+				notes++
+			}
+		}
+	}
+	if _, err := jobs.Verify(t.Context(), pool, options); err != nil {
+		t.Fatal(err)
+	}
+	return problems, notes
+}
+
+func headsOf(t *testing.T, pool *pgxpool.Pool) (heads []jobs.Head) {
+	t.Helper()
+	err := jobs.Heads(t.Context(), pool, nil, func(head jobs.Head) error {
+		heads = append(heads, head)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heads
+}
+
+// writeEveryWay fills threads in all the ways in which a log is written.
+func writeEveryWay(t *testing.T, pool *pgxpool.Pool) (threads []string) {
+	t.Helper()
+	store := pgagui.New(pool, nil)
+	text := func(events []json.RawMessage) string { return string(compactiontest.Batch(events)) }
+	call := func(query string, arguments ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), query, arguments...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+
+	// Tokens and batches, side by side in two runs, in a tree.
+	appendInBatches(t, store, "tree", "r1", "", 1, message("m", 8)...)
+	call(`select agui.append('tree', 'left', '[{"type":"RUN_STARTED","parentRunId":"r1"}]', 0, input => '{"messages":[]}')`)
+	call(`select agui.append('tree', 'right', '[{"type":"RUN_STARTED"}]', 0, parallel => true, parent_run_id => 'r1')`)
+	for n := range 6 {
+		call(fmt.Sprintf(`select agui.append('tree', %s, '[{"type":"CUSTOM","name":"%d"}]')`, []string{"'left'", "'right'"}[n%2], n))
+	}
+	call(`select agui.append('tree', 'left', '[{"type":"RUN_FINISHED"}]'), agui.append('tree', 'left', '[{"type":"RUN_ERROR","message":"late"}]')`)
+	call(`select agui.abandon('tree', 'right', 'test')`)
+
+	// As others may write it: with white space in between, and with odd characters within.
+	for i, events := range []string{
+		"[ {\"type\":\"RUN_STARTED\"} ,\n\t{\"type\":\"CUSTOM\",\"name\":\"} , {\"}]",
+		"\n[{\"type\":\"CUSTOM\",\"name\":\"a\"},\r\n{\"type\":\"CUSTOM\", \"name\":\"b\" } ]",
+		`[{"type":"CUSTOM","value":{"a":[{ },{}], "ü":"\u0000\ud83d"}}]`,
+		`[{"type":"CUSTOM"},{"type":"RUN_FINISHED"}] `,
+	} {
+		call(`select agui.append('spaces', 'r', $1, $2)`, events, []int64{0, 2, 4, 5}[i])
+	}
+
+	// Many calls at once.
+	call(`
+		select agui.append_many(array['many','many','many 2','many'], array['r','r','r','r'], array[
+			'[{"type":"RUN_STARTED"}]','[{"type":"CUSTOM"},{"type":"CUSTOM"}]','[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]','[{"type":"CUSTOM"}]']::json[])`)
+	call(`select agui.append_many(array['many'], array['r'], array['[{"type":"CUSTOM", "n":1}, {"type":"CUSTOM"}]']::json[])`)
+	call(`select agui.append_many(array['many'], array['r'], array['[{"type":"RUN_FINISHED"}]']::json[])`)
+
+	// Imported, with times that lie hours apart.
+	imported := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+	for n := range 12 {
+		at := time.Now().Add(time.Duration(n-13) * 9 * time.Minute).UnixMilli()
+		imported = append(imported, json.RawMessage(fmt.Sprintf(`{"type":"CUSTOM","name":"%d","timestamp":%d}`, n, at)))
+	}
+	call(`select agui.import_events('imported', 'r', $1)`, text(append(imported, json.RawMessage(`{"type":"RUN_FINISHED"}`))))
+
+	threads = []string{"tree", "spaces", "many", "many 2", "imported"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for seed := range 6 {
+		thread := fmt.Sprint("generated ", seed)
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+		for _, event := range compactiontest.Stream(uint64(seed), compactiontest.Options{Wild: true, Unicode: true, Numbers: true, Proposals: true}) {
+			if !strings.HasPrefix(compaction.EventType(event), "RUN_") {
+				events = append(events, event)
+			}
+		}
+		events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
+		var seq int64
+		for n := 0; n < len(events); {
+			to := min(len(events), n+1+random.IntN(7))
+			if err := pool.QueryRow(t.Context(), `select agui.append($1, 'r', $2, $3)`, thread, text(events[n:to]), seq).Scan(&seq); err != nil {
+				t.Fatal(err)
+			}
+			n = to
+		}
+		threads = append(threads, thread)
+	}
+	return threads
+}
+
+// The chain holds whatever writes the log, and repack changes neither it nor its heads.
+func TestTheChainHoldsWhateverWritesTheLog(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	execute(t, pool, `select agui.enable_chain()`)
+	threads := writeEveryWay(t, pool)
+	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{}); len(problems) > 0 || notes > 0 {
+		t.Fatalf("%d notes, problems: %q", notes, problems)
+	}
+	heads := headsOf(t, pool)
+	if len(heads) != len(threads) {
+		t.Errorf("%d heads of %d threads", len(heads), len(threads))
+	}
+	before := count(t, pool, `select count(*) from agui.batch`)
+	if _, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil {
+		t.Fatal(err)
+	}
+	if after := count(t, pool, `select count(*) from agui.batch`); after > before/2 {
+		t.Errorf("%d of %d batches are left", after, before)
+	}
+	if now := headsOf(t, pool); fmt.Sprint(now) != fmt.Sprint(heads) {
+		t.Errorf("heads: %v, before %v", now, heads)
+	}
+	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 || notes > 0 {
+		t.Errorf("after repack: %d notes, problems: %q", notes, problems)
+	}
+	// What follows goes on from there.
+	appendRun(t, pgagui.New(pool, nil), "tree", "later", "", message("m", 3)...)
+	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 {
+		t.Errorf("later: %q", problems)
+	}
+}
+
+// A thread is chained from the first run on that begins once the chain of its scope is enabled, and stays so.
+func TestTheChainBeginsWithARun(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendInBatches(t, store, "t", "r1", "", 2, message("m", 3)...)
+	execute(t, pool, `select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]')`)
+	execute(t, pool, `select agui.enable_chain('')`)
+	execute(t, pool, `select agui.append('t', 'r2', '[{"type":"CUSTOM"}]')`)
+	if n := count(t, pool, `select count(*) from agui.batch where hash is not null`); n != 0 {
+		t.Errorf("%d batches of a run from before are chained", n)
+	}
+	execute(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_STARTED"}]', parallel => true, parent_run_id => 'r1'), agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`)
+	execute(t, pool, `select agui.append('other', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
+	if n := count(t, pool, `select count(*) from agui.batch where hash is not null`); n != 2 {
+		t.Errorf("%d batches are chained, want 2", n)
+	}
+	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{}); len(problems) > 0 || notes != 1 {
+		t.Errorf("%d notes, want one on what precedes the chain; problems: %q", notes, problems)
+	}
+	execute(t, pool, `select agui.disable_chain('')`)
+	execute(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_FINISHED"}]'), agui.append('new', 'r', '[{"type":"RUN_STARTED"}]')`)
+	appendInBatches(t, store, "t", "r4", "", 2, message("n", 3)...)
+	if n := count(t, pool, `select count(*) from agui.batch join agui.thread using (thread_key) where thread_id <> 't' and hash is not null`); n != 0 {
+		t.Errorf("%d batches of other threads are chained", n)
+	}
+	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{}); len(problems) > 0 {
+		t.Errorf("problems: %q", problems)
+	}
+}
+
+// A thread that is erased is known to be; one that is gone otherwise is missed.
+func TestHeadsMissThreadsThatAreGone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	execute(t, pool, `select agui.enable_chain()`)
+	for _, thread := range []string{"erased", "gone", "there"} {
+		appendRun(t, store, thread, "r", "", message("m", 3)...)
+	}
+	heads := headsOf(t, pool)
+	execute(t, pool, `select agui.erase('erased')`)
+	damage(t, pool, `
+		with gone as (select agui.thread_key('', 'gone') as key),
+			batches as (delete from agui.batch using gone where thread_key = key),
+			activity as (delete from agui.thread_activity using gone where thread_key = key),
+			runs as (delete from agui.run using gone where thread_key = key)
+		delete from agui.thread using gone where thread_key = key`)
+	problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads})
+	if notes != 1 || len(problems) != 1 || !strings.HasPrefix(problems[0], "gone: chain: the thread is gone") {
+		t.Errorf("%d notes, problems: %q", notes, problems)
+	}
+}
+
+// Whatever is changed, exchanged or left out in a chained log is found. What it cannot find, heads that were kept do: an end that was cut
+// off, and a log that somebody wrote anew together with its hashes.
+func TestTheChainFindsEveryChange(t *testing.T) {
+	t.Parallel()
+	for _, repacked := range []bool{false, true} {
+		t.Run(fmt.Sprint("repacked: ", repacked), func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			execute(t, pool, `select agui.enable_chain()`)
+			threads := writeEveryWay(t, pool)
+			if repacked {
+				// Every second run, or little would be left to exchange.
+				execute(t, pool, `
+					select agui_internal.repack_run(thread_key, run_no) from agui.run join agui.thread using (thread_key)
+					where hashtext(thread_id) % 2 = 0 or thread_id = 'tree' and run_no = 1`)
+			}
+			heads := headsOf(t, pool)
+			tables := []string{"thread", "run", "run_input", "batch"}
+			for _, table := range tables {
+				execute(t, pool, fmt.Sprintf(`create table public.%[1]s_before as select * from agui.%[1]s`, table))
+			}
+			planter := planter{t: t, random: rand.New(rand.NewPCG(3, 4)), planted: map[string]int{}}
+			for planted := 0; planted < *changes/2; {
+				thread := threads[planter.random.IntN(len(threads))]
+				var what string
+				var needsHeads bool
+				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+					if _, err = tx.Exec(t.Context(), `select agui_internal.allow_log_change(true)`); err == nil {
+						_, err = tx.Exec(t.Context(), `set local session_replication_role = replica`)
+					}
+					if err == nil {
+						what, needsHeads, err = planter.plant(tx, thread)
+					}
+					return err
+				})
+				if err != nil {
+					if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || !strings.HasPrefix(refused.Code, "2") {
+						t.Fatalf("%s: %v", what, err)
+					}
+					continue // no such value can be stored
+				}
+				if what == "" {
+					continue // the thread has nothing of the kind
+				}
+				planted++
+				planter.planted[what]++
+				problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Threads: []string{thread}})
+				if needsHeads != (len(problems) == 0) {
+					t.Errorf("thread %s: %s: found %q", thread, what, problems)
+				}
+				if needsHeads {
+					if problems, _ = chainProblems(t, pool, jobs.VerifyOptions{Threads: []string{thread}, Heads: heads}); len(problems) == 0 {
+						t.Errorf("thread %s: %s: not found with the heads", thread, what)
+					}
+				}
+				err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+					var errs []error
+					run := func(statement string) {
+						_, err := tx.Exec(t.Context(), statement)
+						errs = append(errs, err)
+					}
+					run(`select agui_internal.allow_log_change(true)`)
+					run(`set local session_replication_role = replica`)
+					for _, table := range tables {
+						run(fmt.Sprintf(`delete from agui.%s where thread_key = agui.thread_key('', '%s')`, table, thread))
+						run(fmt.Sprintf(`insert into agui.%[1]s select * from public.%[1]s_before where thread_key = agui.thread_key('', '%[2]s')`, table, thread))
+					}
+					return errors.Join(errs...)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Log(planter.planted)
+			if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 {
+				t.Errorf("the test did not put everything back: %q", problems)
+			}
+		})
+	}
+}
+
+// A planter changes stored logs.
+type planter struct {
+	t       *testing.T
+	random  *rand.Rand
+	planted map[string]int
+}
+
+// plant changes something in the log of a thread. what is empty where the thread has nothing of the kind.
+func (p *planter) plant(tx pgx.Tx, thread string) (what string, needsHeads bool, err error) {
+	ctx := p.t.Context()
+	const ofThread = `thread_key = agui.thread_key('', $1)`
+	const anyBatch = `(select first_seq from agui.batch where ` + ofThread + ` order by random() limit 1)`
+	update := func(set, where string) error {
+		tag, err := tx.Exec(ctx, `update agui.batch set `+set+` where `+ofThread+` and `+where, thread)
+		if err == nil && tag.RowsAffected() == 0 {
+			what = ""
+		}
+		return err
+	}
+	execute := func(statement string) error {
+		tag, err := tx.Exec(ctx, statement, thread)
+		if err == nil && tag.RowsAffected() == 0 {
+			what = ""
+		}
+		return err
+	}
+	switch kind := p.random.IntN(20); kind {
+	default: // five of twenty
+		what = "a bit of a batch"
+		var seq int64
+		var text string
+		if err := tx.QueryRow(ctx, `select first_seq, events::text from agui.batch where `+ofThread+` order by random() limit 1`, thread).Scan(&seq, &text); err != nil {
+			return what, false, err
+		}
+		changed := []byte(text)
+		changed[p.random.IntN(len(changed))] ^= 1 << p.random.IntN(8)
+		_, err = tx.Exec(ctx, `update agui.batch set events = convert_from($3, 'UTF8')::json where `+ofThread+` and first_seq = $2`, thread, seq, changed)
+	case 1:
+		what = "the time of a batch"
+		err = update(`recorded_at = recorded_at + interval '1 microsecond'`, `first_seq = `+anyBatch)
+	case 2:
+		what = "the time of an event"
+		err = update(`earlier_us[1] = earlier_us[1] - 1`, `first_seq = (select first_seq from agui.batch where `+ofThread+` and earlier_us is not null order by random() limit 1)`)
+	case 3:
+		what = "batches exchanged"
+		err = execute(`
+			with pair as (select array_agg(first_seq) as seqs from (select first_seq from agui.batch where ` + ofThread + ` order by random() limit 2) as two)
+			update agui.batch set events = other.events, n = other.n, links = other.links
+			from pair, agui.batch as other
+			where batch.thread_key = agui.thread_key('', $1) and other.thread_key = batch.thread_key
+				and batch.first_seq = any (pair.seqs) and other.first_seq = any (pair.seqs) and batch.first_seq <> other.first_seq
+				and batch.events::text <> other.events::text`)
+	case 4:
+		what = "events of a batch exchanged"
+		err = update(`events = (
+			select ('[' || string_agg(e::text, ',' order by case p when 1 then 2 when 2 then 1 else p end) || ']')::json
+			from json_array_elements(events) with ordinality as item (e, p))`,
+			`first_seq = (select first_seq from agui.batch where `+ofThread+` and n > 1 and (events->0)::text <> (events->1)::text order by random() limit 1)`)
+	case 5:
+		what = "a batch left out"
+		err = execute(`
+			delete from agui.batch where ` + ofThread + ` and first_seq = (select first_seq from agui.batch where ` + ofThread + `
+				and first_seq < (select max(first_seq) from agui.batch where ` + ofThread + `) order by random() limit 1)`)
+	case 6:
+		what = "an event left out of a batch"
+		err = update(`n = n - 1, links = null, events = (
+			select ('[' || string_agg(e::text, ',' order by p) || ']')::json from json_array_elements(events) with ordinality as item (e, p) where p > 1)`,
+			`first_seq = (select first_seq from agui.batch where `+ofThread+` and n > 1 order by random() limit 1)`)
+	case 7:
+		what = "an event added"
+		err = update(`n = n + 1, links = null, events = (left(events::text, -1) || ',{"type":"CUSTOM"}]')::json`, `first_seq = `+anyBatch)
+	case 8:
+		what = "a hash"
+		err = update(`hash = set_bit(hash, (random() * 255)::int, 1 - get_bit(hash, (random() * 255)::int))`, `first_seq = `+anyBatch)
+		if err == nil && what != "" {
+			var same bool
+			err = tx.QueryRow(ctx, `select not exists (select hash from agui.batch where `+ofThread+` except select hash from public.batch_before)`, thread).Scan(&same)
+			if same {
+				what = ""
+			}
+		}
+	case 9:
+		what = "a hash removed"
+		err = update(`hash = null`, `first_seq = (select first_seq from agui.batch where `+ofThread+` and first_seq > 1 order by random() limit 1)`)
+	case 10:
+		what = "the links"
+		err = update(`links = links[2:] || links[1]`, `first_seq = (select first_seq from agui.batch where `+ofThread+` and links[1] <> links[2] order by random() limit 1)
+			and links[2:] || links[1] <> links`)
+	case 11:
+		what = "the run of a batch"
+		err = update(`run_no = case run_no when 1 then 2 else run_no - 1 end`, `first_seq = `+anyBatch+` and exists (select from agui.run where run.thread_key = batch.thread_key and run_no = 2)`)
+	case 12:
+		what = "the name of a run"
+		err = execute(`update agui.run set run_id = run_id || 'x' where ` + ofThread + ` and run_no = 1`)
+	case 13:
+		what = "a parent"
+		err = execute(`update agui.run set parent_no = null where ` + ofThread + ` and parent_no is not null`)
+	case 14:
+		what = "an input"
+		err = execute(`update agui.run_input set input = '{"messages":[] }' where ` + ofThread)
+	case 15:
+		needsHeads = true
+		if p.random.IntN(2) == 0 {
+			what = "the end cut off"
+			err = execute(`delete from agui.batch where ` + ofThread + ` and first_seq > 1 and first_seq = (select max(first_seq) from agui.batch where ` + ofThread + `)`)
+			return what, needsHeads, err
+		}
+		what = "the end written anew with its hash"
+		err = execute(`
+			with part as (
+				select array_agg(first_seq order by first_seq desc) as seqs from (select first_seq from agui.batch where ` + ofThread + ` order by first_seq desc limit 2) as two
+			), told as (
+				select ('[' || string_agg('{"type":"CUSTOM","name":"forged"}', ',') || ']')::json as events
+				from agui.batch, part, generate_series(1, n) where ` + ofThread + ` and first_seq = seqs[1]
+			)
+			update agui.batch set events = told.events, links = null, earlier_us = null,
+				hash = agui_internal.next_link(before.hash, batch.first_seq, batch.n, batch.recorded_at, run.run_id, told.events)
+			from part, told, agui.batch as before, agui.run
+			where batch.thread_key = agui.thread_key('', $1) and before.thread_key = batch.thread_key and run.thread_key = batch.thread_key
+				and run.run_no = batch.run_no and batch.first_seq = seqs[1] and before.first_seq = seqs[2] and run.first_seq < batch.first_seq`)
+	}
+	return what, needsHeads, err
+}

@@ -1,0 +1,24 @@
+create or replace function agui.disable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('disable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
+    delete from agui_internal.chained_scope as chained
+    where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
+    return found;
+end
+$$;
+
+comment on function agui.disable_chain(text) is
+    'Undoes agui.enable_chain for a scope, or for all scopes where it is null: threads that are not chained stay so, those that are stay chained. Answers '
+    'whether it was enabled. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.disable_chain(text) from public;

@@ -1,0 +1,26 @@
+create or replace function agui.enable_chain(scope text default null)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('enable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
+    insert into agui_internal.chained_scope (scope, is_all)
+    values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
+    on conflict do nothing;
+    return found;
+end
+$$;
+
+comment on function agui.enable_chain(text) is
+    'Chains the log of a scope, of all scopes where it is null: from the next run of a thread on, each append stores a '
+    'hash over its events and the hash before, so that pgagui verify --chain finds what was changed, left out or put in '
+    'another order. A thread that is chained stays so. Answers whether that is new. Takes the rights of agui_maintainer.';
+
+revoke execute on function agui.enable_chain(text) from public;

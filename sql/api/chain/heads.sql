@@ -1,0 +1,16 @@
+create or replace function agui.heads(scope text default null)
+returns setof agui.chain_head
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select head.scope, head.thread_id, head.seq, head.hash
+    from agui_internal.page_of_heads(heads.scope, '00000000-0000-0000-0000-000000000000', null) as head
+$$;
+
+comment on function agui.heads(text) is
+    'The last link of each chained thread (agui.enable_chain) of a scope, or of all where it is null: the seq of its last event and its '
+    'hash. Somebody else who keeps them can prove later what the log was (pgagui verify --chain --heads).';
+
+revoke execute on function agui.heads(text) from public;

@@ -1,0 +1,24 @@
+-- Each argument is used once, so it is inlined.
+create or replace function agui_internal.chain_link(
+    previous  bytea,
+    first_seq bigint,
+    n         int,
+    times     bytea,
+    run_id    text,
+    beginning bytea,
+    events    json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return sha256(
+    previous || int8send(first_seq) || int4send(n) || times || agui_internal.chain_text(run_id) || beginning || convert_to(events::text, 'UTF8')
+);
+
+comment on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) is
+    'The hash of a link, which is the events of one append: over the hash of the link before it in the thread (agui_internal.chain_origin for the first), the '
+    'seq of its first event, the number of events, their times (agui_internal.chain_times), the id of their run, agui_internal.chain_beginning '
+    'where the run begins with it (one zero octet elsewhere), and the JSON array as agui_internal.chain_events has it. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) from public;

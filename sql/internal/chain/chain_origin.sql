@@ -1,0 +1,10 @@
+create or replace function agui_internal.chain_origin(scope text, thread_id text)
+returns bytea
+language sql
+immutable
+parallel safe
+return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
+
+comment on function agui_internal.chain_origin(text, text) is 'What the first link of a thread takes in place of the hash of the link before.';
+
+revoke execute on function agui_internal.chain_origin(text, text) from public;

@@ -1,0 +1,10 @@
+create or replace function agui_internal.chain_text(value text)
+returns bytea
+language sql
+immutable
+parallel safe
+return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
+
+comment on function agui_internal.chain_text(text) is 'A text as a link of the chain has it: its octets in UTF-8, after their number (4 octets, big-endian).';
+
+revoke execute on function agui_internal.chain_text(text) from public;

@@ -1,0 +1,18 @@
+create or replace function agui_internal.chain_times(times timestamptz[])
+returns bytea
+language sql
+immutable
+parallel safe
+return case
+    when times[1] = all (times) then '\x00000001'::bytea || timestamptz_send(times[1])
+    else (
+        select int4send(cardinality(times)) || string_agg(timestamptz_send(event.at), '' order by event.position)
+        from unnest(times) with ordinality as event (at, position)
+    )
+end;
+
+comment on function agui_internal.chain_times(timestamptz[]) is
+    'The times of the events of a link as its hash has them: their number (4 octets) and each in microseconds since 2000-01-01 UTC (8 octets); one for all where '
+    'they are equal. Numbers are big-endian.';
+
+revoke execute on function agui_internal.chain_times(timestamptz[]) from public;

@@ -1,0 +1,20 @@
+create or replace function agui_internal.next_link(
+    previous    bytea,
+    first_seq   bigint,
+    n           int,
+    recorded_at timestamptz,
+    run_id      text,
+    events      json
+)
+returns bytea
+language sql
+stable
+parallel safe
+return agui_internal.chain_link(
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
+);
+
+comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
+    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
+
+revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;

@@ -1,0 +1,53 @@
+-- name: Heads :many
+-- A page of the heads of chained threads in the order of their keys.
+select (page).thread_key::uuid as thread_key, (page).scope::text as scope, (page).thread_id::text as thread_id, (page).seq::bigint as seq, (page).hash::bytea as hash
+from agui_internal.page_of_heads(sqlc.narg(scope)::text, @after::uuid, @page::int) as page;
+
+-- name: ChainState :one
+-- first_due is the run that began first after the chain was enabled; empty: none.
+select
+    thread.scope, thread.thread_id,
+    coalesce((
+        select run.run_id
+        from agui.run
+        where run.thread_key = thread.thread_key
+            and run.started_at > (
+                select min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope = thread.scope
+            )
+        order by run.run_no
+        limit 1
+    ), '')::text as first_due
+from agui.thread
+where thread.thread_key = @thread_key::uuid;
+
+-- name: ChainRuns :many
+select
+    run.run_no, run.run_id, run.parent_no, run.first_seq,
+    (select sha256(convert_to(beside.input::text, 'UTF8')) from agui.run_input as beside where beside.thread_key = run.thread_key and beside.run_no = run.run_no)::bytea as input_hash
+from agui.run
+where run.thread_key = @thread_key::uuid
+order by run.run_no;
+
+-- name: ChainBatches :many
+-- A page of the batches of a thread, bounded as BatchesBetween bounds it.
+with page as materialized (
+    select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
+    from agui_internal.page_of_batches(
+        @thread_key::uuid, @from_seq::bigint, 9223372036854775807, @run_nos::int[], @page::int, @page_bytes::bigint
+    ) as span
+)
+select
+    batch.first_seq, batch.n, batch.run_no, batch.recorded_at, coalesce(batch.earlier_us, '{}')::int[] as earlier_us, batch.hash,
+    coalesce(batch.links, '{}')::int[] as links,
+    (case when (select page.bytes from page) <= @most_bytes::bigint then batch.events end)::json as events,
+    (select page.bytes from page)::bigint as page_bytes,
+    (select page.has_more from page)::boolean as has_more
+from agui.batch
+where batch.thread_key = @thread_key::uuid
+    and batch.first_seq >= @from_seq::bigint and batch.first_seq <= (select page.last_seq from page)
+    and batch.run_no = any (@run_nos::int[])
+order by batch.first_seq;
+
+-- name: IsErased :one
+select (agui_internal.erased_at(agui.thread_key(@scope::text, @thread_id::text)) is not null)::boolean as is_erased;
+
