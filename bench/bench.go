@@ -92,7 +92,6 @@ type sizes struct {
 	historyRuns                    int           // of the thread that is paged through
 	textInTokens, textInLargePiece int           // characters in the threads of 50 runs
 	threads, scopes                int           // that are listed
-	tenantsFor                     time.Duration // a slice of appends under row-level security
 	reads                          int           // of a thread, in one measurement
 	liveFor, liveSlice             time.Duration // of a run in progress: at its pace, and as fast as it goes
 	liveThreads, liveFollowers     int           // those that are followed, and how many follow each
@@ -104,13 +103,13 @@ type sizes struct {
 var (
 	fullSize = sizes{
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
-		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, tenantsFor: 12 * time.Millisecond, reads: 20,
+		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
-		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, tenantsFor: 2 * time.Millisecond, reads: 2,
+		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10,
 	}

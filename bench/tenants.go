@@ -80,41 +80,39 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	}
 
 	bodies := b.bodies()
-	appending := func(batch int) func(caller) side {
-		return func(c caller) side {
-			streams := newStreams(1, batch, bodies)
-			streams[0].threadID += strings.ReplaceAll(c.name, " ", "-")
-			return side{c.name, func(ctx context.Context) (float64, error) {
-				rate, err := appendRate(ctx, b.sizes.tenantsFor, streams, func(ctx context.Context, s *stream, call call) error {
-					_, err := c.store.Append(ctx, s.threadID, call.runID, call.events)
-					return err
-				})
-				return float64(batch) / rate, err
-			}}
-		}
-	}
 	// In many short slices, for the differences are small.
-	const slices, reads = 40, 10
-	reading := func(c caller, reads int, read func(ctx context.Context) error) side {
+	const slices, calls = 40, 20
+	repeating := func(c caller, calls int, call func(ctx context.Context) error) side {
 		return timed(c.name, func(ctx context.Context) error {
-			for range reads {
-				if err := read(ctx); err != nil {
+			for range calls {
+				if err := call(ctx); err != nil {
 					return err
 				}
 			}
 			return nil
-		}).per(reads)
+		}).per(calls)
 	}
-	restoring := func(thread corpus.Conversation, reads int) func(caller) side {
+	appending := func(batch int) func(caller) side {
 		return func(c caller) side {
-			return reading(c, reads, func(ctx context.Context) error {
+			stream := newStreams(1, batch, bodies)[0]
+			stream.threadID += strings.ReplaceAll(c.name, " ", "-")
+			return repeating(c, calls, func(ctx context.Context) error {
+				next := stream.next()
+				_, err := c.store.Append(ctx, stream.threadID, next.runID, next.events)
+				return err
+			})
+		}
+	}
+	restoring := func(thread corpus.Conversation, calls int) func(caller) side {
+		return func(c caller) side {
+			return repeating(c, calls, func(ctx context.Context) error {
 				_, err := c.store.Restore(ctx, thread.ThreadID, pgagui.At{})
 				return err
 			})
 		}
 	}
 	selecting := func(c caller) side {
-		return reading(c, reads, func(ctx context.Context) error {
+		return repeating(c, calls, func(ctx context.Context) error {
 			batch := &pgx.Batch{}
 			if c.name == pool.name {
 				batch.Queue(`select set_config('agui.scope', $1, true)`, scope)
@@ -131,7 +129,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	}{
 		{"append 1 event a call", slices, appending(1), 1.1, 1.1},
 		{"append 20 events a call", slices, appending(20), 1.1, 1.1},
-		{fmt.Sprintf("restore a thread of %d events", small.Events()), slices, restoring(small, reads), 1.25, 1.4},
+		{fmt.Sprintf("restore a thread of %d events", small.Events()), slices, restoring(small, calls), 1.25, 1.4},
 		{fmt.Sprintf("restore a thread of %d events, without snapshots", large.Events()), slices / 4, restoring(large, 1), 1.1, 1.1},
 		{fmt.Sprintf("select from agui.event, %d events", small.Events()), slices, selecting, 0, 0},
 	} {
