@@ -81,7 +81,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 
 	bodies := b.bodies()
 	// In many short slices, for the differences are small.
-	const slices, calls = 40, 20
+	const slices, calls = 20, 40
 	repeating := func(c caller, calls int, call func(ctx context.Context) error) side {
 		return timed(c.name, func(ctx context.Context) error {
 			for range calls {
@@ -130,7 +130,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 		{"append 1 event a call", slices, appending(1), 1.1, 1.1},
 		{"append 20 events a call", slices, appending(20), 1.1, 1.1},
 		{fmt.Sprintf("restore a thread of %d events", small.Events()), slices, restoring(small, calls), 1.25, 1.4},
-		{fmt.Sprintf("restore a thread of %d events, without snapshots", large.Events()), slices / 4, restoring(large, 1), 1.1, 1.1},
+		{fmt.Sprintf("restore a thread of %d events, without snapshots", large.Events()), slices / 2, restoring(large, 1), 1.1, 1.1},
 		{fmt.Sprintf("select from agui.event, %d events", small.Events()), slices, selecting, 0, 0},
 	} {
 		measured, err := b.slicedRounds(ctx, comparison.what, comparison.slices, comparison.of(plain), comparison.of(role), comparison.of(pool))
