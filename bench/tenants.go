@@ -92,15 +92,21 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 			return nil
 		}).per(calls)
 	}
-	appending := func(batch int) func(caller) side {
+	appending := func(batch int, commit string) func(caller) side {
 		return func(c caller) side {
 			stream := newStreams(1, batch, bodies)[0]
-			stream.threadID += strings.ReplaceAll(c.name, " ", "-")
-			return repeating(c, calls, func(ctx context.Context) error {
+			stream.threadID += strings.ReplaceAll(c.name, " ", "-") + commit
+			all := repeating(c, calls, func(ctx context.Context) error {
 				next := stream.next()
 				_, err := c.store.Append(ctx, stream.threadID, next.runID, next.events)
 				return err
 			})
+			return side{c.name, func(ctx context.Context) (float64, error) {
+				if _, err := c.pool.Exec(ctx, `set synchronous_commit = `+commit); err != nil {
+					return 0, err
+				}
+				return all.measure(ctx)
+			}}
 		}
 	}
 	restoring := func(thread corpus.Conversation, calls int) func(caller) side {
@@ -127,8 +133,9 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 		of           func(caller) side
 		byRole, pool float64
 	}{
-		{"append 1 event a call", slices, appending(1), 1.1, 1.1},
-		{"append 20 events a call", slices, appending(20), 1.1, 1.1},
+		{"append 1 event a commit", slices / 2, appending(1, "on"), 1.1, 1.1},
+		{"append 20 events a commit", slices / 2, appending(20, "on"), 1.1, 1.1},
+		{"append 1 event, without waiting for the disk", slices, appending(1, "off"), 0, 0},
 		{fmt.Sprintf("restore a thread of %d events", small.Events()), slices, restoring(small, calls), 1.25, 1.4},
 		{fmt.Sprintf("restore a thread of %d events, without snapshots", large.Events()), slices / 2, restoring(large, 1), 1.1, 1.1},
 		{fmt.Sprintf("select from agui.event, %d events", small.Events()), slices, selecting, 0, 0},
@@ -154,8 +161,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	return errors.Join(without.drop(ctx), with.drop(ctx))
 }
 
-// asRole returns a connection of a role that is made for it and may append, mapped by a statement with %s for its name. It does not wait for the disk,
-// which would hide what calls cost.
+// asRole returns a connection of a role that is made for it and may append, mapped by a statement with %s for its name.
 func (d *database) asRole(ctx context.Context, mapping string) (pool *pgxpool.Pool, cleanUp func() error, err error) {
 	role := "pgagui_bench_" + strings.ToLower(rand.Text()[:8])
 	if _, err := d.Exec(ctx, `create role `+role+` in role agui_writer`); err != nil {
@@ -179,7 +185,7 @@ func (d *database) asRole(ctx context.Context, mapping string) (pool *pgxpool.Po
 	config := d.Config().Copy()
 	config.MaxConns = 1
 	config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
-		_, err := connection.Exec(ctx, `set synchronous_commit = off; set role `+role)
+		_, err := connection.Exec(ctx, `set role `+role)
 		return err
 	}
 	pool, err = pgxpool.NewWithConfig(ctx, config)
