@@ -46,7 +46,8 @@ func callsOfAll() []string {
 	all := runOfAllKinds("r", `,{"type":"RUN_FINISHED"}`)
 	return []string{
 		`select agui.thread_key('', 't')`,
-		`select agui.enable_chain()`,
+		// All threads are chained, which each append and repack then see to.
+		`select agui.enable_chain(), agui.enable_chain('other'), agui.disable_chain('other')`,
 		`select agui.append('t', 'r', '` + all + `', after_seq => 0, input => null)`,
 		`select agui.append('t', 'r', '` + all + `', after_seq => 0)`,
 		`select agui.append('t', 'r', '[{"type":"CUSTOM"}]', after_seq => 21)`,
@@ -56,6 +57,7 @@ func callsOfAll() []string {
 			'[{"type":"CUSTOM"}]', '[{"type":"CUSTOM"},{"type":"RUN_ERROR","message":"x"}]', '[{"type":"RUN_STARTED"}]']::pg_catalog.json[], '{null,null,0}',
 			'{null,null,"{}"}', '{null,null,""}', '{f,f,t}', wait => false, scopes => '{"","",""}')`,
 		`select agui.import_events('i', 'r', '[{"type":"RUN_STARTED","timestamp":1},{"type":"CUSTOM","timestamp":1000000},{"type":"CUSTOM","timestamp":9000000}]')`,
+		`select agui.heads()`,
 		`select agui.poll('{t,u}', '{0,1}', '{null,null}')`,
 		`select agui.attach('t', shape => 'snapshot'), agui.attach('t', 's', shape => 'stream'), agui.attach('t', at_seq => 5, shape => 'events')`,
 		`select agui.status('t'), agui.head('t'), agui.merge_base('t', 'r', 's')`,

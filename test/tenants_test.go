@@ -80,6 +80,7 @@ func newTenancy(t *testing.T) *tenancy {
 	}
 	for _, scope := range []string{"a", "b"} {
 		do(t, owner, strings.ReplaceAll(`
+			select agui.enable_chain('SCOPE');
 			select agui.append('t', 'r1', '[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"secret of SCOPE"}]}},
 				{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"secret of SCOPE"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
 			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]', input => '{"state":{"secret":"SCOPE"}}', scope => 'SCOPE');
@@ -202,15 +203,15 @@ func TestEveryTableAndViewIsCovered(t *testing.T) {
 	for _, problem := range list(t, tenants.owner, `
 		select relation.oid::regclass || ' has no policy'
 		from pg_class as relation
-		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key')
+		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key', 'is_all')
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
 			and not (relation.relrowsecurity and exists (select from pg_policy where polrelid = relation.oid and polname = 'agui_scope'))
 		union all
 		select relation.oid::regclass || ' has neither keys of threads nor is it known'
 		from pg_class as relation
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
-			and not exists (select from pg_attribute where attrelid = relation.oid and attname in ('thread_key', 'erased_key'))
-			and relation.relname not in ('schema_migrations', 'setting', 'uptime', 'installed_object', 'erasure_salt', 'chained_scope', 'tenant')
+			and not exists (select from pg_attribute where attrelid = relation.oid and attname in ('thread_key', 'erased_key', 'is_all'))
+			and relation.relname not in ('schema_migrations', 'setting', 'uptime', 'installed_object', 'erasure_salt', 'tenant')
 		union all
 		select relation.oid::regclass || ' reads with the rights of the owner'
 		from pg_class as relation
@@ -235,7 +236,7 @@ func TestPoliciesAreIndexConditions(t *testing.T) {
 		}
 		seen := 0
 		for _, table := range relations(t, tenants.owner) {
-			if table == "agui_internal.job_note" { // its key begins with the job, and it has few rows
+			if table == "agui_internal.job_note" || table == "agui_internal.chained_scope" { // their keys begin otherwise, and they have few rows
 				continue
 			}
 			var isProtected bool
@@ -705,11 +706,15 @@ func TestJobsOfTenants(t *testing.T) {
 	if got := waiting(); got != "0 0" {
 		t.Errorf("after the jobs of an operator %s runs of a and b wait", got)
 	}
-	// A setting holds for all.
-	if _, err := tenants.asA.Exec(t.Context(), `select agui.set_setting('lease', '1 second')`); sqlState(err) != "42501" {
-		t.Errorf("a tenant changes a setting: %v", err)
+	// What holds for all scopes takes one that has them.
+	for _, change := range []string{`select agui.set_setting('lease', '1 minute')`, `select agui.enable_chain()`, `select agui.disable_chain()`} {
+		for name, pool := range map[string]*pgxpool.Pool{"a tenant": tenants.asA, "a pool": tenants.asPool, "a role without a mapping": tenants.asNone} {
+			if _, err := pool.Exec(t.Context(), change); sqlState(err) != "42501" {
+				t.Errorf("%s: %s: %v", name, change, err)
+			}
+		}
+		do(t, tenants.asOperator, change)
 	}
-	do(t, tenants.asOperator, `select agui.set_setting('lease', '1 minute')`)
 }
 
 // Helpers that take a row of a table can be given one of another scope: they find no more of it than what is given.

@@ -11962,7 +11962,7 @@ as $$
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
-                'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -12008,10 +12008,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by and which scopes are chained. pg_monitor gets what the
-        -- command line, agui.stats and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
+        -- and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'is_chained')
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer
@@ -16224,8 +16224,8 @@ begin
     for protected in
         select
             owned.name,
-            attribute.attname as key,
-            case attribute.attname when 'thread_key' then 'agui_internal.caller' else 'agui_internal.own_erased_keys()' end as range,
+            kept.key,
+            kept.range,
             class.relrowsecurity,
             exists (select from pg_policy where polrelid = class.oid and polname = 'agui_scope') as has_policy,
             exists (select from pg_policy where polrelid = class.oid and polname <> 'agui_scope') as has_others
@@ -16235,14 +16235,24 @@ begin
         join pg_class as class
             on class.oid = to_regclass(owned.name)
         join pg_attribute as attribute
-            on attribute.attrelid = class.oid and attribute.attname in ('thread_key', 'erased_key') and not attribute.attisdropped
+            on attribute.attrelid = class.oid and not attribute.attisdropped
+        join (values
+            ('thread_key', 'thread_key', 'agui_internal.caller'),
+            ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
+            -- A row for a scope, or for all: that one every role sees that has a scope.
+            (
+                'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
+                'agui_internal.caller'
+            )
+        ) as kept (by, key, range)
+            on kept.by = attribute.attname
         order by owned.name
     loop
         if wanted and not protected.has_policy then
             -- Each half is evaluated once a statement, and both are one condition of an index.
             execute format(
                 'create policy agui_scope on %1$s for select using ('
-                    '%2$I >= (select own.low from %3$s as own) and %2$I <= (select own.high from %3$s as own))',
+                    '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
                 protected.name, protected.key, protected.range
             );
         elsif not wanted and protected.has_policy then
@@ -16264,7 +16274,7 @@ end
 $$;
 
 comment on function agui_internal.set_row_security(boolean) is
-    'Turns row-level security on or off: the policy agui_scope on each table of the install that has thread keys, and '
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
     'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;
@@ -17818,7 +17828,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''da05d900a00629e80ae3dac19910a27b5a68c85facea050537d012df124b075b'', ''{
+as 'select 2, ''337ede059dbf1ef26d8f6dc5e9bb3e2ca8d8737b45f93351ea58af275e88e24c'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

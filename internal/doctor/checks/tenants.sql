@@ -5,7 +5,7 @@ with protected as (
         relation.relrowsecurity and policy.oid is not null as is_on
     from pg_catalog.pg_class as relation
     join pg_catalog.pg_attribute as attribute
-        on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key')
+        on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key', 'is_all')
     left join pg_catalog.pg_policy as policy
         on policy.polrelid = relation.oid and policy.polname = 'agui_scope'
     where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'

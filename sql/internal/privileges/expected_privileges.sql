@@ -18,7 +18,7 @@ as $$
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
-                'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -64,10 +64,10 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by and which scopes are chained. pg_monitor gets what the
-        -- command line, agui.stats and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
+        -- and agui.lag call.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'is_chained')
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
         select changer.grantee
         from changer

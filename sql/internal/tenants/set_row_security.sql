@@ -10,8 +10,8 @@ begin
     for protected in
         select
             owned.name,
-            attribute.attname as key,
-            case attribute.attname when 'thread_key' then 'agui_internal.caller' else 'agui_internal.own_erased_keys()' end as range,
+            kept.key,
+            kept.range,
             class.relrowsecurity,
             exists (select from pg_policy where polrelid = class.oid and polname = 'agui_scope') as has_policy,
             exists (select from pg_policy where polrelid = class.oid and polname <> 'agui_scope') as has_others
@@ -21,14 +21,24 @@ begin
         join pg_class as class
             on class.oid = to_regclass(owned.name)
         join pg_attribute as attribute
-            on attribute.attrelid = class.oid and attribute.attname in ('thread_key', 'erased_key') and not attribute.attisdropped
+            on attribute.attrelid = class.oid and not attribute.attisdropped
+        join (values
+            ('thread_key', 'thread_key', 'agui_internal.caller'),
+            ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
+            -- A row for a scope, or for all: that one every role sees that has a scope.
+            (
+                'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
+                'agui_internal.caller'
+            )
+        ) as kept (by, key, range)
+            on kept.by = attribute.attname
         order by owned.name
     loop
         if wanted and not protected.has_policy then
             -- Each half is evaluated once a statement, and both are one condition of an index.
             execute format(
                 'create policy agui_scope on %1$s for select using ('
-                    '%2$I >= (select own.low from %3$s as own) and %2$I <= (select own.high from %3$s as own))',
+                    '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
                 protected.name, protected.key, protected.range
             );
         elsif not wanted and protected.has_policy then
@@ -50,7 +60,7 @@ end
 $$;
 
 comment on function agui_internal.set_row_security(boolean) is
-    'Turns row-level security on or off: the policy agui_scope on each table of the install that has thread keys, and '
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
     'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;

@@ -1,0 +1,123 @@
+package compaction
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CreatePatch returns a JSON Patch (RFC 6902) that turns one JSON document into another: an array of add, remove and replace
+// operations, which is empty if the documents say the same. Object members are compared by name. Array items are compared by
+// place, after those that both arrays begin and end with. It returns an error if a document is not JSON.
+func CreatePatch(from, to json.RawMessage) (json.RawMessage, error) {
+	if !json.Valid(from) || !json.Valid(to) {
+		return nil, errors.New("compaction: a document to compare is not JSON")
+	}
+	d := differ{patch: []byte{'['}}
+	d.compare(parsedWhole(trimmed(from), nil), parsedWhole(trimmed(to), nil))
+	return append(d.patch, ']'), nil
+}
+
+// differ writes a patch.
+type differ struct {
+	patch []byte
+	path  []string // the tokens on the way to what is compared
+}
+
+func (d *differ) compare(from, to value) {
+	switch to := to.(type) {
+	case *object:
+		if from, ok := from.(*object); ok {
+			d.compareObjects(from, to)
+			return
+		}
+	case *array:
+		if from, ok := from.(*array); ok {
+			d.compareArrays(from, to)
+			return
+		}
+	default:
+		if same(from, to) {
+			return
+		}
+	}
+	d.write("replace", to)
+}
+
+func (d *differ) compareObjects(from, to *object) {
+	for _, member := range from.members {
+		if to.get(member.key) == nil {
+			d.at(member.key, func() { d.write("remove", nil) })
+		}
+	}
+	for _, member := range to.members {
+		d.at(member.key, func() {
+			if before := from.get(member.key); before != nil {
+				d.compare(before, member.value)
+			} else {
+				d.write("add", member.value)
+			}
+		})
+	}
+}
+
+func (d *differ) compareArrays(from, to *array) {
+	begin, end := 0, 0
+	if len(from.items) != len(to.items) {
+		shorter := min(len(from.items), len(to.items))
+		for begin < shorter && same(from.items[begin], to.items[begin]) {
+			begin++
+		}
+		for end < shorter-begin && same(from.items[len(from.items)-1-end], to.items[len(to.items)-1-end]) {
+			end++
+		}
+	}
+	before, after := from.items[begin:len(from.items)-end], to.items[begin:len(to.items)-end]
+	both := min(len(before), len(after))
+	for i := range both {
+		d.at(strconv.Itoa(begin+i), func() { d.compare(before[i], after[i]) })
+	}
+	// From the last one on, so that the places of the others stay.
+	for i := len(before) - 1; i >= both; i-- {
+		d.at(strconv.Itoa(begin+i), func() { d.write("remove", nil) })
+	}
+	for i := both; i < len(after); i++ {
+		d.at(strconv.Itoa(begin+i), func() { d.write("add", after[i]) })
+	}
+}
+
+// at calls what compares the values that a token leads to.
+func (d *differ) at(token string, compare func()) {
+	d.path = append(d.path, token)
+	compare()
+	d.path = d.path[:len(d.path)-1]
+}
+
+// write writes an operation at the path.
+func (d *differ) write(operation string, value value) {
+	if len(d.patch) > 1 {
+		d.patch = append(d.patch, ',')
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var path strings.Builder
+	for _, token := range d.path {
+		path.WriteByte('/')
+		path.WriteString(escape.Replace(token))
+	}
+	d.patch = append(d.patch, `{"op":"`+operation+`","path":`...)
+	d.patch = quote(d.patch, path.String())
+	if value != nil {
+		d.patch = append(d.patch, `,"value":`...)
+		d.patch = value.appendTo(d.patch)
+	}
+	d.patch = append(d.patch, '}')
+}
+
+// same reports whether two values say the same, their numbers in the same spelling.
+func same(a, b value) bool { return equal(a, b, sameNumberText) }
+
+func trimmed(document json.RawMessage) raw {
+	return slices.Clip(raw(strings.TrimSpace(string(document))))
+}
