@@ -12,7 +12,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// What the database refuses, one error for each SQLSTATE of class UI, and ErrInvalidArgument for 22023. Test for them with errors.Is.
+// What the database refuses, one error for each SQLSTATE of class UI, ErrInvalidArgument for 22023 and ErrPermissionDenied for 42501. Test for them with errors.Is.
 var (
 	ErrUnknownThread     = errors.New("unknown thread")
 	ErrUnknownRun        = errors.New("unknown run")
@@ -37,6 +37,7 @@ var (
 	ErrQuarantined       = errors.New("run in quarantine")
 	ErrFoldLimit         = compaction.ErrLimit
 	ErrInvalidArgument   = errors.New("invalid argument")
+	ErrPermissionDenied  = errors.New("permission denied")
 )
 
 var errorOfState = map[string]error{
@@ -63,6 +64,7 @@ var errorOfState = map[string]error{
 	"UI022": ErrQuarantined,
 	"UI023": ErrFoldLimit,
 	"22023": ErrInvalidArgument,
+	"42501": ErrPermissionDenied, // the role has not the right, or, under row-level security, not the scope
 	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
 	// a character that the database cannot hold, nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,

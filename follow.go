@@ -47,9 +47,9 @@ type FollowOptions struct {
 // Follow yields the events of a thread or a run, those in the log and then those that come, each once and in order. It may be called while a run is in
 // progress, anywhere: in another process than the recorder's, on a standby, through PgBouncer in transaction mode.
 //
-// All followers of a Store (with those that InScope made of it) share one query for what is new. A follower whose caller is slow reads from the database
-// later on, and holds nobody up: it keeps no more than a page of up to 4 MB, or one batch that is larger. While the database cannot be reached, followers
-// wait for it.
+// All followers of a Store (with those that InScope made of it) share one query for what is new; with SetScope, those of a scope do. A follower whose caller
+// is slow reads from the database later on, and holds nobody up: it keeps no more than a page of up to 4 MB, or one batch that is larger. While the database
+// cannot be reached, followers wait for it.
 //
 // An error ends the iteration: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay; ErrLogRewound when the log has lost the event of the last
 // position (a crash without synchronous_commit, a failover): what was seen is then not what the log says; ErrThreadErased. The payloads are

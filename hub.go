@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -18,7 +19,8 @@ import (
 // what lies behind it. One that is further back than the topic reaches reads from the database, for itself. So nobody waits for a slow follower,
 // and what is live joins on to what was read without a gap or a double: both are told apart by seq alone.
 type hub struct {
-	queries     *db.Queries
+	queries     func(scope string) *db.Queries
+	setsScope   bool // a query is for one scope
 	interval    time.Duration
 	callTimeout time.Duration
 	outage      outage
@@ -90,9 +92,10 @@ const (
 	maxPageBytes     = 4 << 20
 )
 
-func newHub(queries *db.Queries, config *Config) *hub {
+func newHub(pool DB, config *Config) *hub {
 	h := &hub{
-		queries: queries, interval: config.PollInterval, callTimeout: config.CallTimeout,
+		queries:   func(scope string) *db.Queries { return queriesIn(pool, scope, config.SetScope) },
+		setsScope: config.SetScope, interval: config.PollInterval, callTimeout: config.CallTimeout,
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 		outage: outage{
 			logger: config.Logger,
@@ -302,7 +305,7 @@ func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) 
 
 // poll asks for the news of topics.
 func (h *hub) poll(ctx context.Context, topics []*topic) error {
-	for part := range slices.Chunk(topics, maxTopicsPerPoll) {
+	for part := range h.parts(topics) {
 		var params db.PollParams
 		h.mu.Lock()
 		for _, t := range part {
@@ -315,7 +318,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 		h.mu.Unlock()
 		params.MaxRows, params.PageBytes = maxBatchesPerPoll, maxBytesPerPoll
 		timed, cancel := context.WithTimeout(ctx, h.callTimeout)
-		rows, err := h.queries.Poll(timed, params)
+		rows, err := h.queries(part[0].key.scope).Poll(timed, params)
 		cancel()
 		if err != nil {
 			return err
@@ -323,6 +326,26 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 		h.take(part, rows)
 	}
 	return nil
+}
+
+// parts are the topics that are asked for in one query.
+func (h *hub) parts(topics []*topic) iter.Seq[[]*topic] {
+	if !h.setsScope {
+		return slices.Chunk(topics, maxTopicsPerPoll)
+	}
+	return func(yield func([]*topic) bool) {
+		inScopes := map[string][]*topic{}
+		for _, t := range topics {
+			inScopes[t.key.scope] = append(inScopes[t.key.scope], t)
+		}
+		for _, inScope := range inScopes {
+			for part := range slices.Chunk(inScope, maxTopicsPerPoll) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // take hands the answer of a poll to the topics that were asked for.
@@ -459,7 +482,7 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page), PageBytes: maxPageBytes,
 	}
 	rows, err := again(ctx, h.attempts(), func(ctx context.Context) ([]db.PollRow, error) {
-		return h.queries.Poll(ctx, params)
+		return h.queries(key.scope).Poll(ctx, params)
 	})
 	if err != nil {
 		return nil, false, refusal(err)

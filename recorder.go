@@ -88,6 +88,9 @@ type RecorderStats struct {
 //
 // A failure that lasts is said in the log every minute, and Stats has it. The package otelagui makes metrics of Stats.
 //
+// Under row-level security its role is an operator, as a rule, and records for all scopes. On a Store with SetScope it records those of the Store's scope
+// alone; a recording of another scope ends with ErrPermissionDenied.
+//
 // It takes up to two connections of the pool, one more for a run whose thread another transaction is writing to, and up to four for runs whose
 // events were too large or took too long to be sent with those of others.
 type Recorder struct {

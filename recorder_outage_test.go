@@ -515,6 +515,7 @@ func (u *unreachable) Exec(context.Context, string, ...any) (pgconn.CommandTag, 
 }
 func (u *unreachable) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, u.cause }
 func (u *unreachable) QueryRow(context.Context, string, ...any) pgx.Row        { return nil }
+func (u *unreachable) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults  { return nil }
 
 func TestAnOutageIsSaidEveryMinute(t *testing.T) {
 	t.Parallel()

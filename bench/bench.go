@@ -2,7 +2,7 @@
 // PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
 // measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
 //
-// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, patch.go, live.go, scale.go.
+// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, patch.go, live.go, scale.go.
 package bench
 
 import (
@@ -54,6 +54,7 @@ var phases = []phase{
 	{name: "compact", run: (*bench).compact},
 	{name: "restore", run: (*bench).restore},
 	{name: "threads", run: (*bench).threads},
+	{name: "tenants", run: (*bench).tenants},
 	{name: "patch", run: (*bench).patch},
 	{name: "live", run: (*bench).live},
 	{name: "scale-events", run: (*bench).scaleEvents, isLong: true},
@@ -238,17 +239,21 @@ func timed(name string, work func(ctx context.Context) error) side {
 
 // reading is a side that is measured in seconds a read; reads are numbered from 0 on.
 func (b *bench) reading(name string, read func(ctx context.Context, i int) error) side {
-	all := timed(name, func(ctx context.Context) error {
+	return timed(name, func(ctx context.Context) error {
 		for i := range b.sizes.reads {
 			if err := read(ctx, i); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	return side{name, func(ctx context.Context) (float64, error) {
-		seconds, err := all.measure(ctx)
-		return seconds / float64(b.sizes.reads), err
+	}).per(b.sizes.reads)
+}
+
+// per is the side with its figure for one of so many.
+func (s side) per(count int) side {
+	return side{s.name, func(ctx context.Context) (float64, error) {
+		figure, err := s.measure(ctx)
+		return figure / float64(count), err
 	}}
 }
 

@@ -344,20 +344,9 @@ func (q *Queries) LastMessageNo(ctx context.Context, threadKey pgtype.UUID) (int
 }
 
 const LineageBehind = `-- name: LineageBehind :many
-with recursive ancestor as (
-    select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
-    from agui.run
-    where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.run_no operator(pg_catalog.=) $2::int
-    union all
-    select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
-    from ancestor
-    join agui.run as parent
-        on parent.thread_key operator(pg_catalog.=) ancestor.thread_key and parent.run_no operator(pg_catalog.=) ancestor.parent_no and parent.run_no operator(pg_catalog.<) ancestor.run_no
-    where ancestor.run_no operator(pg_catalog.<>) $3::int
-)
-select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
-from ancestor
-order by ancestor.run_no
+select (ancestor).run_no::int as run_no, (ancestor).first_seq::bigint as first_seq, (ancestor).last_seq::bigint as last_seq
+from agui_internal.lineage_behind($1::pg_catalog.uuid, $2::int, $3::int) as ancestor
+order by (ancestor).run_no
 `
 
 type LineageBehindParams struct {
@@ -372,7 +361,7 @@ type LineageBehindRow struct {
 	LastSeq  int64
 }
 
-// The runs of a lineage from behind the run base_no (0: from the root) to the run run_no, root first.
+// The runs of a lineage from the run base_no (0: from the root) to the run run_no, root first.
 func (q *Queries) LineageBehind(ctx context.Context, arg LineageBehindParams) ([]LineageBehindRow, error) {
 	rows, err := q.db.Query(ctx, LineageBehind, arg.ThreadKey, arg.RunNo, arg.BaseNo)
 	if err != nil {

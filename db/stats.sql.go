@@ -49,8 +49,9 @@ func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
 const Stats = `-- name: Stats :one
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
-    repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
-    session_disk_bytes::bigint, erased_threads::bigint
+    repacked_runs::bigint, compacted_log_bytes::bigint, coalesce(log_disk_bytes, 0)::bigint as log_disk_bytes,
+    coalesce(snapshot_disk_bytes, 0)::bigint as snapshot_disk_bytes, coalesce(tree_disk_bytes, 0)::bigint as tree_disk_bytes,
+    coalesce(session_disk_bytes, 0)::bigint as session_disk_bytes, erased_threads::bigint
 from agui.stats
 `
 
@@ -70,6 +71,7 @@ type StatsRow struct {
 	ErasedThreads     int64
 }
 
+// Bytes on disk are 0 where the role sees a scope alone.
 func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
 	row := q.db.QueryRow(ctx, Stats)
 	var i StatsRow

@@ -168,8 +168,8 @@ select thread.thread_key, thread.thread_id
 from agui.thread
 where thread.scope operator(pg_catalog.=) $1::pg_catalog.text
     and thread.thread_key operator(pg_catalog.>) $2::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.>=) (pg_catalog.left(agui.thread_key($1::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-0000-000000000000')::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.<=) (pg_catalog.left(agui.thread_key($1::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-ffff-ffffffffffff')::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.>=) agui_internal.first_key($1::pg_catalog.text)
+    and thread.thread_key operator(pg_catalog.<=) agui_internal.last_key($1::pg_catalog.text)
 order by thread.thread_key
 limit $3::int
 `

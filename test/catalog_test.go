@@ -28,13 +28,13 @@ func TestCatalog(t *testing.T) {
 			select p.oid::regprocedure::text from pg_proc p
 			where p.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 				and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee = 0)`,
-		"PL/pgSQL functions that look at tables pin their search_path, with pg_temp last; a procedure that commits cannot, and lock_thread names everything with its schema": `
+		"PL/pgSQL functions that look at tables pin their search_path, with pg_temp last; a procedure that commits cannot, and what each append or each statement calls names everything with its schema": `
 			select oid::regprocedure::text from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
-				and proname not in ('compact', 'compact_running', 'repack', 'erase_older', 'reap', 'lock_thread')`,
+				and proname not in ('compact', 'compact_running', 'repack', 'erase_older', 'reap', 'lock_thread', 'visible_key', 'pool_first_key', 'pool_last_key')`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
 			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r'

@@ -84,6 +84,7 @@ func TestReducersAgree(t *testing.T) {
 // reducers are the judges of what a stream means; client is nil where it is not asked.
 type reducers struct {
 	pool    *pgxpool.Pool
+	reader  *pgxpool.Pool // what restores the threads, where it is not pool
 	client  *oracle
 	limits  *compaction.Limits // nil: the defaults; the database has them too
 	threads int                // counts the threads made, for their names
@@ -186,7 +187,11 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 		batchThreads, firstSeqs, counts, batches); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := r.pool.Query(ctx, `
+	reader := r.reader
+	if reader == nil {
+		reader = r.pool
+	}
+	rows, err := reader.Query(ctx, `
 		select agui.restore(id) from unnest($1::text[]) with ordinality as thread (id, position) order by position`, threads)
 	if err != nil {
 		t.Fatal(err)

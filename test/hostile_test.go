@@ -2,9 +2,10 @@ package test
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,6 +102,11 @@ func callsOfAll() []string {
 		`update agui.thread set created_at = '2000-01-01'`,
 		`call agui.erase_older('1 day', scope => null)`,
 		`call agui.erase_older('1 microsecond', 'x', 1, '1 minute')`,
+		`select agui.heads(), agui.disable_chain()`,
+		`select agui.map_tenant('agui_reader', 'x'), agui.map_pool('agui_reader'), agui.map_operator('agui_reader'), agui.unmap_role('agui_reader')`,
+		`table agui.tenant`,
+		`call agui.enable_row_security()`,
+		`call agui.disable_row_security()`,
 	}
 }
 
@@ -148,6 +154,44 @@ func TestNothingOfTheCallersPathRuns(t *testing.T) {
 	}
 }
 
+// Nor under row-level security, where functions with the rights of the owner, and policies, ask who calls.
+func TestNothingOfTheCallersPathRunsUnderRowSecurity(t *testing.T) {
+	t.Parallel()
+	qualified := strings.NewReplacer("::text", "::pg_catalog.text", "::json", "::pg_catalog.json", " = ", " operator(pg_catalog.=) ")
+	for kind, mapping := range map[string]string{"tenant": `agui.map_tenant('%s', 'x')`, "pool": `agui.map_pool('%s')`, "operator": `agui.map_operator('%s')`} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.New(t)
+			pool := testdb.Connect(t, address)
+			testdb.UpForEver(t, pool)
+			role := newRole(t, pool, kind)
+			do(t, pool, fmt.Sprintf(`select `+mapping, role))
+			do(t, pool, `call agui.enable_row_security()`)
+			hostile.Plant(t, address)
+			do(t, pool, `grant usage on schema hostile to public`)
+			connection := connectOne(t, asRole(t, address, role, `set agui.scope = 'x'`, `set search_path = `+hostile.Path))
+			random := rand.New(rand.NewPCG(1, 1))
+			for _, function := range callable(t, pool) {
+				for _, scope := range []string{"x", "y"} {
+					call, _ := function.call(random, scope)
+					call = qualified.Replace(call)
+					if answer := saidTo(t.Context(), connection, call); strings.Contains(answer, "HOSTILE") {
+						t.Errorf("%s: %s", call, answer)
+					}
+				}
+			}
+			for _, relation := range relations(t, pool) {
+				if answer := saidTo(t.Context(), connection, `select pg_catalog.count(*)::pg_catalog.text from `+relation); strings.HasPrefix(answer, "error") {
+					t.Errorf("%s: %s", relation, answer)
+				}
+			}
+			if calls := hostile.Calls(t, pool); calls > 0 {
+				t.Errorf("%d calls of doubles", calls)
+			}
+		})
+	}
+}
+
 // The path that most sessions have, and a role that may create in one of its schemas: what it plants fits better than what pg_catalog has.
 func TestOperatorsThatFitBetterDoNotRun(t *testing.T) {
 	t.Parallel()
@@ -157,7 +201,7 @@ func TestOperatorsThatFitBetterDoNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	attacker := "agui_test_" + strings.ToLower(rand.Text())
+	attacker := "agui_test_" + strings.ToLower(cryptorand.Text())
 	execute := func(statement string) {
 		t.Helper()
 		if _, err := connection.Exec(t.Context(), strings.ReplaceAll(statement, "attacker", attacker), pgx.QueryExecModeSimpleProtocol); err != nil {

@@ -746,7 +746,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
 		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
 		alter table agui.run
-			drop constraint run_thread_key_fkey, drop constraint run_thread_key_parent_no_fkey, drop constraint run_thread_key_run_id_key,
+			drop constraint run_thread_key_fkey, drop constraint run_thread_key_parent_no_fkey, drop constraint run_run_id_thread_key_key,
 			drop constraint run_parent_is_older, drop constraint run_status_is_known, drop constraint run_has_bounds_once_ended`); err != nil {
 		t.Fatal(err)
 	}

@@ -437,10 +437,11 @@ func (i *importer) badInput(line int, err error) error {
 
 var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
 
-// refused names the line of the event that the database did not take. An error that is no refusal stays as it is.
+// refused names the line of the event that the database did not take. An error that is no refusal stays as it is, and so does one that is for any line:
+// the role has not the right.
 func (i *importer) refused(err error) error {
 	var refusal *pgagui.Error
-	if !errors.As(err, &refusal) {
+	if !errors.As(err, &refusal) || errors.Is(err, pgagui.ErrPermissionDenied) {
 		return err
 	}
 	run := i.run

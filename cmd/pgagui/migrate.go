@@ -43,38 +43,57 @@ type migrated struct {
 	// From and Version are the numbers of the last migration before and now; 0: none.
 	From    uint `json:"from"`
 	Version uint `json:"version"`
+	// RowSecurity says whether row-level security is on now.
+	RowSecurity bool `json:"rowSecurity"`
 }
 
 func (p *program) migrateUpCommand() *cobra.Command {
-	var acceptChanges bool
+	var acceptChanges, rowSecurity, noRowSecurity bool
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or upgrade it",
 		Long: `Installs the schema agui, or upgrades it to the version of this program. Where there is nothing to upgrade, it makes the roles and
 privileges that are missing: those of a database that was restored on another server, for instance.
 
-It refuses a schema that another build of pgagui has installed, or a newer one, and one in which objects were changed by hand.`,
+It refuses a schema that another build of pgagui has installed, or a newer one, and one in which objects were changed by hand.
+
+With --rls it turns row-level security on: each role sees and changes the threads of the scope that it is mapped to (agui.map_tenant,
+agui.map_pool, agui.map_operator), and a role without a mapping none. --no-rls turns it off. Without either it stays as it is.`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.migrateUp(command.Context(), acceptChanges) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if rowSecurity && noRowSecurity {
+				return &usageError{problem: "--rls and --no-rls exclude each other", command: command.CommandPath()}
+			}
+			options := []schema.Option{schema.OnNotice(p.notice)}
+			if acceptChanges {
+				options = append(options, schema.AcceptChanges())
+			}
+			if rowSecurity || noRowSecurity {
+				options = append(options, schema.RowSecurity(rowSecurity))
+			}
+			return p.migrateUp(command.Context(), options)
+		},
 	}
+	command.Flags().BoolVar(&rowSecurity, "rls", false, "turn row-level security on, as well")
+	command.Flags().BoolVar(&noRowSecurity, "no-rls", false, "turn row-level security off, as well")
 	command.Flags().BoolVar(&acceptChanges, "accept-changes", false, "go on where objects were changed by hand, and take them as they are")
 	return command
 }
 
-func (p *program) migrateUp(ctx context.Context, acceptChanges bool) error {
+func (p *program) migrateUp(ctx context.Context, options []schema.Option) error {
 	before, err := schema.Status(ctx, p.databaseURL)
 	if err != nil {
 		return err
 	}
-	options := []schema.Option{schema.OnNotice(p.notice)}
-	if acceptChanges {
-		options = append(options, schema.AcceptChanges())
-	}
 	if err := schema.Up(ctx, p.databaseURL, options...); err != nil {
 		return err
 	}
+	now, err := schema.Status(ctx, p.databaseURL)
+	if err != nil {
+		return err
+	}
 	if p.json {
-		return p.printJSON(migrated{From: before.Version, Version: before.Latest})
+		return p.printJSON(migrated{From: before.Version, Version: now.Version, RowSecurity: now.RowSecurity})
 	}
 	switch before.Version {
 	case before.Latest:
@@ -83,6 +102,12 @@ func (p *program) migrateUp(ctx context.Context, acceptChanges bool) error {
 		fmt.Fprintf(p.out, "installed the schema agui, version %d\n", before.Latest)
 	default:
 		fmt.Fprintf(p.out, "upgraded the schema agui from version %d to %d\n", before.Version, before.Latest)
+	}
+	switch {
+	case now.RowSecurity:
+		fmt.Fprintln(p.out, "row-level security is on")
+	case before.RowSecurity:
+		fmt.Fprintln(p.out, "row-level security is off")
 	}
 	return nil
 }
@@ -201,6 +226,8 @@ type migrationStatus struct {
 	Expected  string          `json:"expected"`
 	OtherTool bool            `json:"otherTool"`
 	Changes   []schema.Change `json:"changes"`
+	// RowSecurity says whether row-level security is on.
+	RowSecurity bool `json:"rowSecurity"`
 	// Problem is empty when the schema is up to date.
 	Problem string `json:"problem"`
 }
@@ -214,7 +241,7 @@ func (p *program) migrateStatus(ctx context.Context) error {
 	if p.json {
 		status := migrationStatus{
 			Version: state.Version, Latest: state.Latest, Fingerprint: state.Fingerprint, Expected: state.Expected,
-			OtherTool: state.OtherTool, Changes: append([]schema.Change{}, state.Changes...),
+			OtherTool: state.OtherTool, Changes: append([]schema.Change{}, state.Changes...), RowSecurity: state.RowSecurity,
 		}
 		if problem != nil {
 			status.Problem = problem.Error()
@@ -236,6 +263,9 @@ func describeState(state schema.State) string {
 	version := fmt.Sprintf("version %d", state.Version)
 	if state.OtherTool {
 		version += ", installed by another tool"
+	}
+	if state.RowSecurity {
+		version += ", with row-level security"
 	}
 	switch {
 	case errors.Is(problem, schema.ErrNotInstalled):

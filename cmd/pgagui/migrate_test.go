@@ -45,6 +45,37 @@ func TestMigrateUpAndDown(t *testing.T) {
 	}
 }
 
+func TestMigrateTurnsRowSecurityOnAndOff(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, testdb.Empty(t)}
+	for _, step := range []struct {
+		flags []string
+		says  string
+		want  bool
+	}{
+		{[]string{"--rls"}, "row-level security is on", true},
+		{nil, "row-level security is on", true},
+		{[]string{"--no-rls"}, "row-level security is off", false},
+		{nil, "", false},
+	} {
+		if out := commands.must(append([]string{"migrate", "up"}, step.flags...)...); !strings.Contains(out, step.says) || strings.Contains(out, "row-level") != (step.says != "") {
+			t.Errorf("up %s says %q, want %q", step.flags, out, step.says)
+		}
+		if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") || strings.Contains(out, "with row-level security") != step.want {
+			t.Errorf("after up %s the status is %q", step.flags, out)
+		}
+		if status := parse[migrationStatus](commands, "migrate", "status"); status.RowSecurity != step.want {
+			t.Errorf("after up %s the status is %+v", step.flags, status)
+		}
+		if got := parse[migrated](commands, append([]string{"migrate", "up"}, step.flags...)...); got.RowSecurity != step.want {
+			t.Errorf("up %s says %+v", step.flags, got)
+		}
+	}
+	if both := commands.run("migrate", "up", "--rls", "--no-rls"); both.code != exitUsage {
+		t.Errorf("up --rls --no-rls: exit code %d", both.code)
+	}
+}
+
 func TestMigrateSQLInstallsTheSchema(t *testing.T) {
 	t.Parallel()
 	commands := commandLine{t, testdb.Empty(t)}

@@ -95,21 +95,10 @@ where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid an
 order by part.position, message.message_no;
 
 -- name: LineageBehind :many
--- The runs of a lineage from behind the run base_no (0: from the root) to the run run_no, root first.
-with recursive ancestor as (
-    select run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq
-    from agui.run
-    where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.run_no operator(pg_catalog.=) @run_no::int
-    union all
-    select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
-    from ancestor
-    join agui.run as parent
-        on parent.thread_key operator(pg_catalog.=) ancestor.thread_key and parent.run_no operator(pg_catalog.=) ancestor.parent_no and parent.run_no operator(pg_catalog.<) ancestor.run_no
-    where ancestor.run_no operator(pg_catalog.<>) @base_no::int
-)
-select ancestor.run_no, ancestor.first_seq, ancestor.last_seq::bigint as last_seq
-from ancestor
-order by ancestor.run_no;
+-- The runs of a lineage from the run base_no (0: from the root) to the run run_no, root first.
+select (ancestor).run_no::int as run_no, (ancestor).first_seq::bigint as first_seq, (ancestor).last_seq::bigint as last_seq
+from agui_internal.lineage_behind(@thread_key::pg_catalog.uuid, @run_no::int, @base_no::int) as ancestor
+order by (ancestor).run_no;
 
 -- name: InputPlaces :many
 -- Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.

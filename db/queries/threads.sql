@@ -34,8 +34,8 @@ select thread.thread_key, thread.thread_id
 from agui.thread
 where thread.scope operator(pg_catalog.=) @scope::pg_catalog.text
     and thread.thread_key operator(pg_catalog.>) @after::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.>=) (pg_catalog.left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-0000-000000000000')::pg_catalog.uuid
-    and thread.thread_key operator(pg_catalog.<=) (pg_catalog.left(agui.thread_key(@scope::pg_catalog.text, '')::pg_catalog.text, 18) operator(pg_catalog.||) '-ffff-ffffffffffff')::pg_catalog.uuid
+    and thread.thread_key operator(pg_catalog.>=) agui_internal.first_key(@scope::pg_catalog.text)
+    and thread.thread_key operator(pg_catalog.<=) agui_internal.last_key(@scope::pg_catalog.text)
 order by thread.thread_key
 limit @page::int;
 

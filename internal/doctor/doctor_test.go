@@ -127,6 +127,32 @@ func TestAdviceMends(t *testing.T) {
 			check: "vacuum", severity: doctor.Warning, says: "autovacuum is off for the table agui.message",
 			cause: `alter table agui.message set (autovacuum_enabled = false)`,
 		},
+		// From here on with row-level security.
+		{
+			check: "tenants", severity: doctor.Note, says: "role application has no scope",
+			cause: `call agui.enable_row_security()`, mend: `select agui.map_tenant('application', 'acme')`,
+		},
+		{
+			check: "tenants", severity: doctor.Error, says: "row-level security is on, but not for agui.batch",
+			cause: `alter table agui.batch disable row level security`, mend: `call agui.grant_access()`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "role gone is mapped, but does not exist",
+			cause: `create role gone; select agui.map_pool('gone'); drop role gone`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "role application is mapped as tenant, but row-level security does not apply to it",
+			cause: `alter role application bypassrls`, mend: `alter role application nobypassrls`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "the policy loose lets roles see more of agui.run",
+			cause: `create policy loose on agui.run using (true)`, mend: `drop policy loose on agui.run`,
+		},
+		{
+			check: "tenants", severity: doctor.Error, says: "row-level security is off for changes, but on for",
+			cause: `create or replace function agui_internal.has_row_security() returns boolean language sql stable parallel safe return false`,
+			mend:  `call agui.disable_row_security()`,
+		},
 	} {
 		t.Run(fault.says, func(t *testing.T) {
 			execute(t, pool, fault.cause)

@@ -1,8 +1,10 @@
 -- name: Stats :one
+-- Bytes on disk are 0 where the role sees a scope alone.
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
-    repacked_runs::bigint, compacted_log_bytes::bigint, log_disk_bytes::bigint, snapshot_disk_bytes::bigint, tree_disk_bytes::bigint,
-    session_disk_bytes::bigint, erased_threads::bigint
+    repacked_runs::bigint, compacted_log_bytes::bigint, coalesce(log_disk_bytes, 0)::bigint as log_disk_bytes,
+    coalesce(snapshot_disk_bytes, 0)::bigint as snapshot_disk_bytes, coalesce(tree_disk_bytes, 0)::bigint as tree_disk_bytes,
+    coalesce(session_disk_bytes, 0)::bigint as session_disk_bytes, erased_threads::bigint
 from agui.stats;
 
 -- name: Lag :one

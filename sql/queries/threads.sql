@@ -34,8 +34,8 @@ select thread.thread_key, thread.thread_id
 from agui.thread
 where thread.scope = @scope::text
     and thread.thread_key > @after::uuid
-    and thread.thread_key >= (left(agui.thread_key(@scope::text, '')::text, 18) || '-0000-000000000000')::uuid
-    and thread.thread_key <= (left(agui.thread_key(@scope::text, '')::text, 18) || '-ffff-ffffffffffff')::uuid
+    and thread.thread_key >= agui_internal.first_key(@scope::text)
+    and thread.thread_key <= agui_internal.last_key(@scope::text)
 order by thread.thread_key
 limit @page::int;
 

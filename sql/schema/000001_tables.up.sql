@@ -95,7 +95,9 @@ create table agui.run (
     log_bytes  bigint,
     repacked_at timestamptz,
     primary key (thread_key, run_no),
-    unique (thread_key, run_id),
+    -- In this order, or a query for one run by its number might take this index, and read all runs of the thread: under row-level
+    -- security the planner expects too few of them.
+    unique (run_id, thread_key),
     foreign key (thread_key, parent_no) references agui.run,
     constraint run_parent_is_older check (parent_no < run_no),
     constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
@@ -444,6 +446,29 @@ comment on column agui_internal.job_note.error is 'Why the last attempt failed; 
 comment on column agui_internal.job_note.next_at is 'When the job tries it next; null: at once, after all others.';
 comment on column agui_internal.job_note.noted_at is 'When the last attempt began or failed.';
 
+create table agui_internal.tenant (
+    role_name   name primary key,
+    scope       text,
+    is_pool     boolean not null default false,
+    is_operator boolean not null default false,
+    low         uuid,
+    high        uuid,
+    constraint tenant_is_of_one_kind check ((scope is not null)::int + is_pool::int + is_operator::int = 1),
+    constraint tenant_has_a_range check ((low is null) = is_pool and (high is null) = is_pool)
+);
+
+comment on table agui_internal.tenant is
+    'Which threads a role may see and change while row-level security is on: agui.map_tenant, agui.map_pool and agui.map_operator write it, and the view '
+    'agui.tenant shows it. A role that is not here sees none.';
+comment on column agui_internal.tenant.role_name is
+    'The role, as it is set (SET ROLE) or logged in. Roles that are members of it are not meant: each has its own row. By name, so that a dump can be restored '
+    'before the roles are there.';
+comment on column agui_internal.tenant.scope is 'The scope whose threads the role has; null: see is_pool and is_operator.';
+comment on column agui_internal.tenant.is_pool is 'Whether the role has the scope that the setting agui.scope names.';
+comment on column agui_internal.tenant.is_operator is 'Whether the role has all scopes.';
+comment on column agui_internal.tenant.low is 'The least key of a thread that the role has; null for a pool.';
+comment on column agui_internal.tenant.high is 'The greatest key of a thread that the role has; null for a pool.';
+
 create table agui_internal.installed_object (
     object       text primary key,
     definition   text not null,
@@ -478,14 +503,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8bfce632d7458002ca617c2739dfd603dac7a5b75256488855904ea391d9e984'', ''{
+as 'select 1, ''12cbf47770cec186b0006adbc4fa1ed9ff4e4e96e3b0fde6a298ef79afb4f483'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
 table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
 table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -43,6 +43,21 @@ drop function agui_internal.note_activity(thread_key uuid, active_at timestamptz
 drop function agui_internal.is_stale(run agui.run);
 drop function agui_internal.fill_title(thread_key uuid);
 drop function agui_internal.active_at(thread agui.thread);
+drop function agui_internal.visible_thread_key(scope text, thread_id text);
+drop function agui_internal.set_row_security(wanted boolean);
+drop function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text);
+drop function agui_internal.refuse_unless_operator(change text);
+drop function agui_internal.refuse_scope_collision(scope text);
+drop function agui_internal.own_thread_key(scope text, thread_id text);
+drop function agui_internal.own_keys(out low uuid, out high uuid);
+drop function agui_internal.own_key(thread_key uuid);
+drop function agui_internal.refuse_foreign(thread_key uuid, scope text);
+drop function agui_internal.visible_key(thread_key uuid);
+drop function agui_internal.map_role(role_name name, scope text, is_pool boolean, is_operator boolean);
+drop function agui_internal.last_key(scope text);
+drop function agui_internal.key_to_change(thread_id text, scope text);
+drop function agui_internal.first_key(scope text);
+drop function agui_internal.caller_role();
 drop function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint);
 drop function agui_internal.replay_events(thread_id text, leaf agui.run, until bigint, shape text);
 drop function agui_internal.repaired_events(events json);
@@ -70,6 +85,7 @@ drop function agui_internal.previous_tip(thread_key uuid, before_no int);
 drop function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz);
 drop function agui_internal.mark_compacted(thread_key uuid, run_nos int[], last_seqs bigint[], ns bigint[], log_bytes bigint[]);
 drop function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int);
+drop function agui_internal.lineage_behind(thread_key uuid, run_no int, base_no int);
 drop function agui_internal.is_worth_keeping(log_bytes bigint, snapshot_bytes bigint);
 drop function agui_internal.input_bytes(thread_key uuid, run_no int);
 drop function agui_internal.held_messages(thread_key uuid, run_no int);
@@ -77,6 +93,7 @@ drop function agui_internal.drop_snapshots(thread_key uuid, run_nos int[]);
 drop function agui_internal.drop_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.drop_needless_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[]);
+drop function agui_internal.compact_running_run(thread_key uuid, run_no int);
 drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold);
 drop type agui_internal.carried_fold;
 drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, out thread_key uuid, out run_no int, out place timestamptz);
@@ -270,7 +287,9 @@ drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_s
 drop function agui_internal.ensure_thread(thread_key uuid, scope text, thread_id text, created_at timestamptz);
 drop function agui_internal.count_plain_events(events json);
 drop function agui_internal.append_events(thread_id text, run_id text, events json, after_seq bigint, input json, parent_run_id text, parallel boolean, strict boolean, scope text, imported boolean);
+drop view agui.tenant;
 drop view agui.stats;
+drop function agui_internal.own_erased_keys(out low uuid, out high uuid);
 drop view agui.setting;
 drop view agui.quarantine;
 drop view agui.lag;
@@ -280,6 +299,12 @@ drop function agui_internal.heartbeat_lease();
 drop function agui_internal.setting_value(name text);
 drop function agui_internal.reachable_since();
 drop function agui_internal.repack_after();
+drop view agui_internal.monitored;
+drop view agui_internal.caller;
+drop function agui_internal.pool_last_key();
+drop function agui_internal.pool_first_key();
+drop function agui_internal.is_exempt(role_name name);
+drop function agui_internal.has_row_security();
 drop view agui.event;
 drop function agui_internal.event_time(recorded_at timestamptz, earlier_us int);
 drop function agui_internal.event_type(payload json);
@@ -309,6 +334,12 @@ drop function agui.thread_key(scope text, thread_id text);
 drop function agui.set_thread(thread_id text, title text, agent text, archived boolean, metadata jsonb, create_if_missing boolean, scope text);
 drop function agui.get_thread(thread_id text, scope text);
 drop type agui.thread_row;
+drop function agui.unmap_role(role_name name);
+drop function agui.map_tenant(role_name name, scope text);
+drop function agui.map_pool(role_name name);
+drop function agui.map_operator(role_name name);
+drop procedure agui.enable_row_security();
+drop procedure agui.disable_row_security();
 drop function agui.replay(thread_id text, run_id text, at_seq bigint, at_time timestamptz, shape text, scope text);
 drop function agui.compact_events(events json, shape text);
 drop function agui.set_setting(name text, value text);
@@ -380,14 +411,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8bfce632d7458002ca617c2739dfd603dac7a5b75256488855904ea391d9e984'', ''{
+as 'select 1, ''12cbf47770cec186b0006adbc4fa1ed9ff4e4e96e3b0fde6a298ef79afb4f483'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
 table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
 table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -29,7 +29,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key       uuid := agui.thread_key(scope, thread_id);
+    key       uuid := agui_internal.own_thread_key(scope, thread_id);
     new_n     int;
     stamp     timestamptz;
     last_seq  bigint;
@@ -127,6 +127,7 @@ declare
     is_done   boolean[] := array_fill(false, array[calls]);
     last_seqs bigint[] := array_fill(null::bigint, array[calls]);
     call      record;
+    own       record;
     answer    agui.append_result;
 begin
     if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
@@ -161,6 +162,21 @@ begin
         from unnest(thread_ids, scopes) with ordinality as item (thread_id, scope, call_no)
         order by item.call_no
     );
+
+    if agui_internal.has_row_security() then
+        select * into own from agui_internal.own_keys();
+        for call in
+            select item.call_no, refusal.message, refusal.hint
+            from unnest(keys, scopes) with ordinality as item (key, scope, call_no)
+            cross join lateral agui_internal.scope_refusal(item.key, coalesce(item.scope, '')) as refusal
+            where item.key is not null and (item.key >= own.low and item.key <= own.high) is not true
+        loop
+            is_done[call.call_no] := true;
+            keys[call.call_no] := null;
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            return next answer;
+        end loop;
+    end if;
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then
@@ -318,6 +334,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_thread_key(scope, thread_id);
     return agui_internal.append_events(thread_id, run_id, events, after_seq, input, parent_run_id, parallel, strict, scope, true);
 end
 $$;
@@ -345,6 +362,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('disable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
     delete from agui_internal.chained_scope as chained
     where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
     return found;
@@ -366,6 +388,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if scope is null then
+        perform agui_internal.refuse_unless_operator('enable the chain');
+    else
+        perform agui_internal.own_thread_key(scope, '');
+    end if;
     insert into agui_internal.chained_scope (scope, is_all)
     values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
     on conflict do nothing;
@@ -433,6 +460,7 @@ create or replace function agui.checkpoint_lineage(
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
@@ -474,6 +502,7 @@ create or replace function agui.checkpoints(thread_id text, namespace text defau
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
@@ -509,6 +538,7 @@ create or replace function agui.load_checkpoint(
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
@@ -546,7 +576,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
-    key      uuid;
+    key      uuid := agui_internal.own_thread_key(scope, thread_id);
     existing agui.checkpoint;
     parent   agui.checkpoint;
     new_no   bigint;
@@ -626,7 +656,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.key_to_change(thread_id, scope), reason);
 begin
     if erasure.erased_key is null then
         raise exception using
@@ -753,7 +783,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key uuid := agui_internal.key_to_change(thread_id, scope);
 begin
     update agui.erasure as erasure
     set allowed_at = clock_timestamp(), allowed_by = session_user
@@ -795,6 +825,7 @@ create or replace function agui.activities(
 returns setof agui.activity
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -891,6 +922,7 @@ create or replace function agui.history(
 returns setof agui.history_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -1223,6 +1255,7 @@ create or replace function agui.session_messages(
 returns setof agui.session_message
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
@@ -1569,6 +1602,7 @@ create or replace function agui.tool_calls(
 returns setof agui.tool_call
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
@@ -2392,7 +2426,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key uuid := agui_internal.key_to_change(thread_id, scope);
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);
@@ -2442,11 +2476,12 @@ create or replace function agui.attach(
 returns agui.attachment
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    key    constant uuid := agui.thread_key(scope, thread_id);
+    key    constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
     is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;
@@ -2556,6 +2591,10 @@ begin
             errcode = 'UI008',
             message = 'agui.keep_alive needs arrays of one length, an item for each run';
     end if;
+    if agui_internal.has_row_security() then
+        perform agui_internal.own_thread_key(asked.scope, '')
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
+    end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in
@@ -2635,17 +2674,20 @@ create or replace function agui.poll(
 returns setof agui.poll_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    own        record;
     batch      record;
     size       bigint;
     room       bigint := page_bytes;
     is_begun   boolean := false;
     cut        int[] := '{}';  -- the threads that have more than fits
 begin
+    select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
     then
@@ -2676,7 +2718,12 @@ begin
             from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
-        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
+        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as derived
+        -- A thread of another scope is one that is not there.
+        cross join lateral (
+            select case when derived.thread_key >= own.low and derived.thread_key <= own.high then derived.thread_key end as thread_key
+            offset 0
+        ) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
@@ -2773,16 +2820,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
     asked agui.run := agui_internal.find_run(thread_id, run_id, scope);
     n     int;
 begin
     -- Writers change rows of runs under this lock. Without it, one that ends several runs in an order of its own could wait for this
     -- function while this function waits for it.
-    perform agui_internal.lock_thread(asked.thread_key);
+    perform agui_internal.lock_thread(key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
-    where run.thread_key = asked.thread_key
+    where run.thread_key = key
         and (request_stop.run_id is null or run.run_no = asked.run_no)
         and run.status = 'running';
     get diagnostics n = row_count;
@@ -2824,6 +2872,7 @@ create or replace function agui.status(thread_id text, run_id text default null,
 returns agui.run_status
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2889,6 +2938,7 @@ create or replace function agui.events(
 returns setof agui.event_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2945,6 +2995,7 @@ create or replace function agui.interrupts(
 returns json
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2981,6 +3032,7 @@ create or replace function agui.messages(
 returns setof agui.message_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3014,6 +3066,7 @@ create or replace function agui.restore(
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3055,6 +3108,7 @@ create or replace function agui.state(
 returns json
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3074,6 +3128,7 @@ create or replace function agui.load_session(thread_id text, run_id text default
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3085,7 +3140,7 @@ begin
             || ',"state":{' || coalesce(string_agg(to_json(state.key) || ':' || state.document, ',' order by state.key collate "C"), '') || '}'
             || ',"versions":{' || coalesce(string_agg(to_json(state.key) || ':' || state.version, ',' order by state.key collate "C"), '') || '}'
             || '}'
-        from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+        from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
         where state.document is not null
     )::json;
 end
@@ -3124,12 +3179,13 @@ create or replace function agui.load_session_state(
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid := agui.thread_key(scope, thread_id);
+    thread uuid := agui_internal.visible_thread_key(scope, thread_id);
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
     state  agui.session_state;
 begin
@@ -3162,6 +3218,7 @@ create or replace function agui.load_sessions(thread_ids text[], run_ids text[] 
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3202,7 +3259,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid := agui.thread_key(scope, thread_id);
+    thread uuid := agui_internal.own_thread_key(scope, thread_id);
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
@@ -3269,7 +3326,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid;
+    thread uuid := agui_internal.own_thread_key(scope, thread_id);
     run_no int;
 begin
     if document is null then
@@ -3319,6 +3376,7 @@ declare
     change    record;
     version   bigint;
 begin
+    perform agui_internal.own_thread_key(scope, '');
     if sessions is null or json_typeof(sessions) <> 'array' then
         raise exception using
             errcode = 'UI008',
@@ -3404,6 +3462,7 @@ create or replace function agui.session_states(thread_id text, run_id text defau
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp
@@ -3411,7 +3470,7 @@ as $$
 begin
     return query
     select document.*
-    from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+    from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
     cross join lateral agui_internal.show_session_state(state) as document
     where state.document is not null
     order by state.key collate "C";
@@ -3431,18 +3490,20 @@ create or replace function agui.session_versions(thread_id text, key text, run_i
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    state_run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
+    thread       constant uuid := agui_internal.visible_thread_key(scope, thread_id);
+    state_run_no constant int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     return query
     select document.*
     from agui.session_state as state
     cross join lateral agui_internal.show_session_state(state) as document
-    where state.thread_key = agui.thread_key(scope, thread_id)
+    where state.thread_key = thread
         and state.key = session_versions.key
         and state.run_no = state_run_no
     order by state.version desc;
@@ -3469,6 +3530,7 @@ declare
     setting agui_internal.setting;
     wanted  numeric;
 begin
+    perform agui_internal.refuse_unless_operator('change a setting');
     select stored.* into setting
     from agui_internal.setting as stored
     where stored.name = set_setting.name;
@@ -3515,7 +3577,7 @@ $$;
 comment on function agui.set_setting(text, text) is
     'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
     'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
-    'Takes the rights of agui_maintainer. '
+    'Takes the rights of agui_maintainer and, while row-level security is on, those of an operator. '
     'Errors: 22023 there is no such setting, or it does not take the value.';
 
 revoke execute on function agui.set_setting(text, text) from public;
@@ -3585,6 +3647,7 @@ create or replace function agui.replay(
 returns setof json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
@@ -3613,6 +3676,138 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'UI022 a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
+
+-- sql/api/tenants/disable_row_security.sql
+create or replace procedure agui.disable_row_security()
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui_internal.set_row_security(false)
+$$;
+
+comment on procedure agui.disable_row_security() is
+    'Turns row-level security off: every role that may read or write does so in all scopes. Mappings stay, for the next '
+    'agui.enable_row_security(). For the owner.';
+
+revoke execute on procedure agui.disable_row_security() from public;
+
+-- sql/api/tenants/enable_row_security.sql
+create or replace procedure agui.enable_row_security()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    unmapped text;
+begin
+    perform agui_internal.set_row_security(true);
+
+    select string_agg(quote_ident(role.rolname), ', ' order by role.rolname) into unmapped
+    from pg_roles as role
+    where role.rolcanlogin
+        and pg_has_role(role.oid, 'agui_reader', 'usage')
+        and not agui_internal.is_exempt(role.rolname)
+        and not exists (select from agui_internal.tenant as tenant where tenant.role_name = role.rolname);
+    if unmapped is not null then
+        raise warning using
+            message = format('these roles have no scope, so they see no threads and change none: %s', unmapped),
+            hint = 'Map each with agui.map_tenant, agui.map_pool or agui.map_operator. The jobs need an operator.';
+    end if;
+end
+$$;
+
+comment on procedure agui.enable_row_security() is
+    'Turns row-level security on: from then on a role sees and changes the threads of the scope that it is '
+    'mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role without a mapping none. Threads '
+    'of others answer as threads that do not exist; a change of them is refused with 42501. Superusers, roles '
+    'with BYPASSRLS and the owner are exempt, as PostgreSQL has it. It waits for transactions that are in '
+    'progress on the tables, and keeps others waiting behind it; "pgagui migrate up --rls" does so only briefly '
+    'and tries again. agui.disable_row_security() is the way back. For the owner.';
+
+revoke execute on procedure agui.enable_row_security() from public;
+
+-- sql/api/tenants/map_operator.sql
+create or replace function agui.map_operator(role_name name)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui_internal.map_role(role_name, null, false, true)
+$$;
+
+comment on function agui.map_operator(name) is
+    'Maps a role to all scopes, now and in the future: that of the jobs, of a recorder that serves all tenants, '
+    'of people who support them. For the owner. '
+    'Errors: 42704 there is no such role.';
+
+revoke execute on function agui.map_operator(name) from public;
+
+-- sql/api/tenants/map_pool.sql
+create or replace function agui.map_pool(role_name name)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui_internal.map_role(role_name, null, true, false)
+$$;
+
+comment on function agui.map_pool(name) is
+    'Maps a role that works for many scopes, and is trusted to name the right one: while row-level security is '
+    'on, it sees and changes the threads of the scope that the setting agui.scope names, as in select '
+    'set_config(''agui.scope'', ''acme'', true), which counts until the transaction ends. Without it, and when '
+    'it is '''', the role sees none. For the owner. '
+    'Errors: 42704 there is no such role.';
+
+revoke execute on function agui.map_pool(name) from public;
+
+-- sql/api/tenants/map_tenant.sql
+create or replace function agui.map_tenant(role_name name, scope text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if scope is null then
+        raise exception using
+            errcode = '22023',
+            message = format('role "%s" cannot be mapped to a scope that is null', role_name),
+            hint = 'agui.map_operator gives a role all scopes, agui.unmap_role none.';
+    end if;
+    perform agui_internal.refuse_scope_collision(scope);
+    perform agui_internal.map_role(role_name, scope, false, false);
+end
+$$;
+
+comment on function agui.map_tenant(name, text) is
+    'Maps a role to a scope: while row-level security is on (agui.enable_row_security), the role sees and '
+    'changes the threads of this scope alone. It counts for the role itself, logged in or set with SET ROLE, '
+    'not for its members. A role has one mapping; the last one holds. What the role may do with its threads is '
+    'a matter of agui_reader, agui_writer, agui_worker and agui_maintainer. For the owner. '
+    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 there is no such role.';
+
+revoke execute on function agui.map_tenant(name, text) from public;
+
+-- sql/api/tenants/unmap_role.sql
+create or replace function agui.unmap_role(role_name name)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from agui_internal.tenant as tenant
+    where tenant.role_name = unmap_role.role_name;
+    return found;
+end
+$$;
+
+comment on function agui.unmap_role(name) is
+    'Takes the mapping of a role away: while row-level security is on, it sees no threads. The role need not '
+    'exist any more. Answers whether it had one. For the owner.';
+
+revoke execute on function agui.unmap_role(name) from public;
 
 -- sql/api/types/thread_row.sql
 create type agui.thread_row as (
@@ -3644,6 +3839,7 @@ create or replace function agui.get_thread(thread_id text, scope text default ''
 returns agui.thread_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3691,7 +3887,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key     constant uuid := agui_internal.key_to_change(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin
@@ -3812,6 +4008,7 @@ create or replace function agui.thread_page(
 returns agui.thread_page_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 -- The index has the order of the list. The planner does not know the limit of a page: it would
@@ -3827,7 +4024,7 @@ declare
     -- are not.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
     -- The threads of a scope have keys that begin with its own.
-    scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
+    scope_part  constant text := left(agui_internal.first_key(scope)::text, 18);
     least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
     most_us     constant bigint := 253402300799999999;
     below_us    bigint;
@@ -3866,6 +4063,10 @@ begin
             errcode = '22023',
             message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
             hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+    end if;
+    if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
+        page.threads := '{}';
+        return page;
     end if;
     if cursor is not null then
         below_at := timestamptz 'epoch' + below_us * interval '1 microsecond';
@@ -3975,6 +4176,7 @@ create or replace function agui.threads(
 returns setof agui.thread_row
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4012,6 +4214,7 @@ create or replace function agui.branches(thread_id text, scope text default '')
 returns setof agui.branch
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4082,6 +4285,7 @@ create or replace function agui.children(thread_id text, run_id text default nul
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4110,6 +4314,7 @@ create or replace function agui.head(thread_id text, scope text default '')
 returns text
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4127,6 +4332,7 @@ create or replace function agui.lineage(thread_id text, run_id text default null
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp
@@ -4162,6 +4368,7 @@ create or replace function agui.merge_base(thread_id text, run_a text, run_b tex
 returns text
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4199,6 +4406,7 @@ create or replace function agui.runs(thread_id text, scope text default '')
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4394,7 +4602,6 @@ as $$
 declare
     stop_at   pg_catalog.timestamptz;
     candidate pg_catalog.record;
-    latest    agui.run;
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
@@ -4406,6 +4613,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
     perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
@@ -4443,16 +4651,7 @@ begin
             exit;
         end if;
         begin
-            if agui_internal.hold_thread(candidate.thread_key) then
-                -- Looked at anew: it may have ended since, and is compaction's then.
-                select run.* into latest
-                from agui.run as run
-                where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-                if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
-                    perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
-                    perform agui_internal.fill_title(latest.thread_key);
-                end if;
-            end if;
+            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no);
             perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
         exception
             when others then
@@ -4540,6 +4739,11 @@ begin
     -- As roles are, they are missing where the schema alone was restored.
     perform agui_internal.define_settings();
 
+    -- Tables and functions that a migration has made anew, too.
+    perform agui_internal.set_row_security(
+        exists (select from pg_policy where polrelid = 'agui.thread'::regclass and polname = 'agui_scope')
+    );
+
     foreach statement in array array(select agui_internal.privilege_changes()) loop
         execute statement;
     end loop;
@@ -4555,7 +4759,8 @@ $$;
 comment on procedure agui.grant_access() is
     'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
+    'be, no more and no less. Adds the settings that are missing, and row-level security to tables that lack it '
+    'where it is on. What the caller may not do is said in a '
     'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
     'restore on another server, for instance.';
 
@@ -4583,6 +4788,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
     commit;
@@ -4666,7 +4872,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key    uuid := agui_internal.key_to_change(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;
@@ -4846,13 +5052,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key     uuid := case when thread_id is not null then agui_internal.checked_thread_key(thread_id, scope) end;
+    key     uuid := case when thread_id is not null then agui_internal.key_to_change(thread_id, scope) end;
+    own     record;
     retried bigint;
 begin
+    select * into own from agui_internal.own_keys();
     delete from agui_internal.job_note as note
     where (retry.job is null or note.job = retry.job)
         and (key is null or note.thread_key = key)
-        and (note.error is not null or note.attempts > 1);
+        and (note.error is not null or note.attempts > 1)
+        and note.thread_key >= own.low
+        and note.thread_key <= own.high;
     get diagnostics retried = row_count;
     return retried;
 end
@@ -4860,7 +5070,7 @@ $$;
 
 comment on function agui.retry(text, text, text) is
     'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
-    'threads of all scopes. Answers how many. '
+    'threads of all scopes that the role has. Answers how many. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.retry(text, text, text) from public;
@@ -4870,6 +5080,7 @@ create or replace function agui.verify(thread_id text, scope text default '')
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
@@ -5030,10 +5241,16 @@ select
     element.payload::json as payload,
     batch.thread_key
 from agui.batch
-join agui.run
-    on run.thread_key = batch.thread_key and run.run_no = batch.run_no
 join agui.thread
     on thread.thread_key = batch.thread_key
+cross join lateral (
+    -- One look-up for each batch: under row-level security the planner takes a thread to have a run at most, and would rather join all
+    -- of its runs with all of its batches.
+    select started.run_id
+    from agui.run as started
+    where started.thread_key = batch.thread_key and started.run_no = batch.run_no
+    offset 0
+) as run
 cross join lateral rows from (json_array_elements(batch.events), unnest(batch.earlier_us)) with ordinality
     as element (payload, earlier_us, position);
 
@@ -5049,6 +5266,133 @@ comment on column agui.event.recorded_at is 'When the event was appended.';
 comment on column agui.event.payload is 'The event, byte for byte.';
 
 comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
+
+-- sql/internal/tenants/has_row_security.sql
+create or replace function agui_internal.has_row_security()
+returns boolean
+language sql
+stable
+parallel safe
+-- The planner puts the constant into the statements that ask for it: so a check costs nothing while row-level security is off.
+-- agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew. Not so for an immutable
+-- function, whose value it would keep.
+return false;
+
+comment on function agui_internal.has_row_security() is
+    'Whether row-level security is on. agui.enable_row_security() and agui.disable_row_security() replace this function.';
+
+revoke execute on function agui_internal.has_row_security() from public;
+
+-- sql/internal/tenants/is_exempt.sql
+create or replace function agui_internal.is_exempt(role_name name)
+returns boolean
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- In PL/pgSQL, which keeps the plan: every call of a superuser under row-level security comes here.
+    perform
+    from pg_roles as role
+    join pg_class as protected
+        on protected.oid = 'agui.thread'::regclass
+    where role.rolname = is_exempt.role_name
+        and (role.rolbypassrls or pg_has_role(role.oid, protected.relowner, 'usage'));
+    return found;
+end
+$$;
+
+comment on function agui_internal.is_exempt(name) is
+    'Whether PostgreSQL does not apply row-level security to a role: a superuser, a role with BYPASSRLS, the owner of the tables '
+    'and roles that have its rights.';
+
+revoke execute on function agui_internal.is_exempt(name) from public;
+
+-- sql/internal/tenants/pool_first_key.sql
+create or replace function agui_internal.pool_first_key()
+returns uuid
+language plpgsql
+stable
+parallel safe
+-- Every statement of a pool calls it for each table: to pin the search path would take longer than the rest. And in PL/pgSQL, for what is
+-- inlined is prepared anew by each statement, of other roles too.
+as $$
+begin
+    -- After a transaction that set it locally the setting reads '', so that is unset.
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.first_key(pg_catalog.current_setting('agui.scope', true))
+    end;
+end
+$$;
+
+comment on function agui_internal.pool_first_key() is
+    'The least key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+
+revoke execute on function agui_internal.pool_first_key() from public;
+
+-- sql/internal/tenants/pool_last_key.sql
+create or replace function agui_internal.pool_last_key()
+returns uuid
+language plpgsql
+stable
+parallel safe
+-- As agui_internal.pool_first_key.
+as $$
+begin
+    return case
+        when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
+            then agui_internal.last_key(pg_catalog.current_setting('agui.scope', true))
+    end;
+end
+$$;
+
+comment on function agui_internal.pool_last_key() is
+    'The greatest key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+
+revoke execute on function agui_internal.pool_last_key() from public;
+
+-- sql/internal/views/caller.sql
+-- With the rights of the owner: a role that asks learns about itself alone. Policies depend on this view, so while row-level
+-- security is on it can be replaced, but not dropped.
+create or replace view agui_internal.caller as
+select
+    coalesce(tenant.low, agui_internal.pool_first_key()) as low,
+    coalesce(tenant.high, agui_internal.pool_last_key()) as high
+from agui_internal.tenant as tenant
+where tenant.role_name = current_user;
+
+comment on view agui_internal.caller is
+    'The range of thread keys that the role that asks may see, in one row; no row: it is mapped to no scope. The policies of '
+    'row-level security look here. What changes something asks agui_internal.own_key: there current_user is the owner.';
+
+comment on column agui_internal.caller.low is 'The least of them; null: a pool that has not set agui.scope.';
+
+comment on column agui_internal.caller.high is 'The greatest of them; null: a pool that has not set agui.scope.';
+
+-- sql/internal/views/monitored.sql
+create or replace view agui_internal.monitored as
+select counted.low, counted.high
+from (
+    select '00000000-0000-0000-0000-000000000000'::uuid as low, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid as high
+    where not agui_internal.has_row_security()
+        or pg_has_role('pg_monitor', 'usage')
+        or agui_internal.is_exempt(current_user)
+    union all
+    select caller.low, caller.high
+    from agui_internal.caller as caller
+) as counted
+order by counted.low
+limit 1;
+
+comment on view agui_internal.monitored is
+    'The range of thread keys that agui.stats and agui.lag count for the role that asks, in one row or none: all of them without row-level security, '
+    'and for members of pg_monitor, else those that the role may see.';
+
+comment on column agui_internal.monitored.low is 'The least of them.';
+
+comment on column agui_internal.monitored.high is 'The greatest of them.';
 
 -- sql/internal/repack/repack_after.sql
 create or replace function agui_internal.repack_after()
@@ -5149,6 +5493,7 @@ revoke execute on function agui_internal.lease_of(boolean, timestamptz, timestam
 
 -- sql/api/views/lag.sql
 create or replace view agui.lag as
+-- With the rights of the owner, as agui.stats.
 select
     compaction.runs as runs_to_compact,
     now() - compaction.since as compaction_lag,
@@ -5162,11 +5507,19 @@ from (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
     where run.log_bytes is null and run.status <> 'running'
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as compaction
 cross join (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= now() - agui_internal.repack_after()
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as repacking
 cross join (
     select
@@ -5186,17 +5539,25 @@ cross join (
     ) as latest on true
     cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as progress
 cross join (
     -- As agui.quarantine has them, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)
+        and (
+            not agui_internal.has_row_security()
+            or note.thread_key >= (select low from agui_internal.monitored) and note.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as quarantine;
 
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
-    'alone, and pg_monitor may read it.';
+    'alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have those of their scope.';
 
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
 
@@ -5278,9 +5639,41 @@ comment on column agui.setting.max_value is 'The greatest value that it takes.';
 
 comment on column agui.setting.description is 'What it does.';
 
+-- sql/internal/tenants/own_erased_keys.sql
+create or replace function agui_internal.own_erased_keys(out low uuid, out high uuid)
+language sql
+stable
+security definer
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        case
+            when own.low = '00000000-0000-0000-0000-000000000000' and own.high = 'ffffffff-ffff-ffff-ffff-ffffffffffff' then own.low
+            else (left(agui_internal.erasure_key(own.low)::text, 18) || '-0000-000000000000')::uuid
+        end,
+        case
+            when own.low = '00000000-0000-0000-0000-000000000000' and own.high = 'ffffffff-ffff-ffff-ffff-ffffffffffff' then own.high
+            else (left(agui_internal.erasure_key(own.high)::text, 18) || '-ffff-ffffffffffff')::uuid
+        end
+    from agui_internal.own_keys() as own
+$$;
+
+comment on function agui_internal.own_erased_keys() is
+    'The range of keys in agui.erasure of the threads that the role that calls may change, all of them without row-level security; nulls: none. The first half '
+    'of a key there is that of the scope. The policy of agui.erasure looks here.';
+
+revoke execute on function agui_internal.own_erased_keys() from public;
+
 -- sql/api/views/stats.sql
 create or replace view agui.stats as
-with run as (
+-- With the rights of the owner, for pg_monitor: row-level security does not apply, so each part asks for the range of keys. Without it
+-- the planner drops these conditions.
+with monitored as (
+    select range.low, range.high, range.low = '00000000-0000-0000-0000-000000000000' as is_all
+    from agui_internal.monitored as range
+),
+run as (
     select
         count(*) as runs,
         count(*) filter (where status = 'running') as running_runs,
@@ -5291,9 +5684,16 @@ with run as (
         coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
         count(*) filter (where repacked_at is not null) as repacked_runs
     from agui.run
+    where not agui_internal.has_row_security()
+        or run.thread_key >= (select low from monitored) and run.thread_key <= (select high from monitored)
 )
 select
-    (select count(*) from agui.thread) as threads,
+    (
+        select count(*)
+        from agui.thread
+        where not agui_internal.has_row_security()
+            or thread.thread_key >= (select low from monitored) and thread.thread_key <= (select high from monitored)
+    ) as threads,
     run.runs,
     run.running_runs,
     run.finished_runs,
@@ -5301,17 +5701,36 @@ select
     run.events,
     run.repacked_runs,
     run.compacted_log_bytes,
-    pg_total_relation_size('agui.batch') as log_disk_bytes,
-    pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
-    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run') as tree_disk_bytes,
-    pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
-        as session_disk_bytes,
-    (select count(*) from agui.erasure where allowed_at is null) as erased_threads
+    case when (select is_all from monitored) then pg_total_relation_size('agui.batch') end as log_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message')
+    end as snapshot_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run')
+    end as tree_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state')
+                + pg_total_relation_size('agui.checkpoint')
+    end as session_disk_bytes,
+    (
+        select count(*)
+        from agui.erasure
+        where erasure.allowed_at is null
+            and (
+                not agui_internal.has_row_security()
+                or (select is_all from monitored)
+                or erasure.erased_key >= (select own.low from agui_internal.own_erased_keys() as own)
+                    and erasure.erased_key <= (select own.high from agui_internal.own_erased_keys() as own)
+            )
+    ) as erased_threads
 from run;
 
 comment on view agui.stats is
     'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
-    'and pg_monitor may read it.';
+    'and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have the counts of their scope, and no bytes on disk.';
 
 comment on column agui.stats.threads is 'Threads.';
 
@@ -5338,6 +5757,31 @@ comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on di
 comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
 
 comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
+
+-- sql/api/views/tenant.sql
+create or replace view agui.tenant as
+select
+    tenant.role_name,
+    tenant.scope,
+    case when tenant.is_operator then 'operator' when tenant.is_pool then 'pool' else 'tenant' end as kind
+from agui_internal.tenant as tenant
+where tenant.role_name = current_user
+    or exists (
+        select
+        from agui_internal.tenant as own
+        where own.role_name = current_user and own.is_operator
+    )
+    or (select agui_internal.is_exempt(current_user));
+
+comment on view agui.tenant is
+    'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';
+
+comment on column agui.tenant.role_name is 'The role.';
+
+comment on column agui.tenant.scope is 'Its scope; null: see kind.';
+
+comment on column agui.tenant.kind is
+    'tenant: it has the scope. pool: it has the scope that the setting agui.scope names. operator: it has all scopes.';
 
 -- sql/internal/append/append_events.sql
 create or replace function agui_internal.append_events(
@@ -5637,6 +6081,7 @@ begin
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
+        perform agui_internal.refuse_scope_collision(scope);
         insert into agui.thread (thread_key, scope, thread_id, created_at)
         values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
@@ -5652,7 +6097,7 @@ end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread or another scope. '
     'Answers whether it made the row.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;
@@ -6856,6 +7301,7 @@ declare
     erased  agui.thread;
     erasure agui.erasure;
 begin
+    perform agui_internal.own_key(thread_key);
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
@@ -6925,7 +7371,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select erasure.erased_at
     from agui.erasure as erasure
-    where erasure.erased_key = agui_internal.erasure_key(erased_at.thread_key) and erasure.allowed_at is null
+    where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
+        and erasure.allowed_at is null
 $$;
 
 comment on function agui_internal.erased_at(uuid) is
@@ -7108,10 +7555,12 @@ create or replace function agui_internal.fold_base(thread_key uuid, run_no int, 
 returns int
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
     return (
         with recursive ancestor as (
@@ -10531,8 +10980,9 @@ as $$
         select
             format('%s %s',
                 case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
-            case routine.prokind
-                when 'a' then (
+            case
+                when routine.proname = 'has_row_security' then ''  -- its body is a setting
+                when routine.prokind = 'a' then (
                     select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
                     from pg_aggregate
                     where aggfnoid = routine.oid
@@ -10664,7 +11114,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     delete from agui_internal.job_note as note
+    using agui_internal.own_keys() as own
     where note.job = forget_ended_runs.job
+        and note.thread_key between own.low and own.high
         and not exists (
             select
             from agui.run as run
@@ -10686,6 +11138,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = hold_thread.thread_key for no key update skip locked;
     return found;
 end
@@ -10715,15 +11168,27 @@ revoke execute on function agui_internal.is_fault(text) from public;
 -- sql/internal/jobs/job_lock_id.sql
 create or replace function agui_internal.job_lock_id(name text)
 returns bigint
-language sql
-immutable
+language plpgsql
+stable
 strict
 parallel safe
--- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
-return hashtextextended('job ' || name, x'61677569'::bigint);
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.has_row_security() and (select own.low is null from agui_internal.own_keys() as own) then
+        raise exception using
+            errcode = '42501',
+            message = format('role "%s" has no scope, so it finds nothing to do', agui_internal.caller_role()),
+            hint = 'Row-level security is on. agui.map_operator gives the role of the jobs all scopes.';
+    end if;
+    -- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+    return hashtextextended('job ' || name, x'61677569'::bigint);
+end
+$$;
 
 comment on function agui_internal.job_lock_id(text) is
-    'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once.';
+    'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once. '
+    '42501: the role that calls sees no threads, so the job would do nothing, and nobody would notice.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
 
@@ -10778,6 +11243,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui_internal.job_note as note (job, thread_key, run_no, attempts)
     values (note_attempt.job, note_attempt.thread_key, note_attempt.run_no, 1)
     on conflict on constraint job_note_pkey do update
@@ -10804,6 +11270,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     if agui_internal.is_fault(coalesce(code, '')) then
         update agui_internal.job_note as note
         set code = note_failure.code,
@@ -10832,6 +11299,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     delete from agui_internal.job_note as note
     where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
 end
@@ -10884,6 +11352,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+    select agui_internal.own_key(take_back_attempt.thread_key);
     delete from agui_internal.job_note as note
     where note.job = take_back_attempt.job
         and note.thread_key = take_back_attempt.thread_key
@@ -11771,6 +12240,7 @@ as $$
 declare
     stale agui.run;
 begin
+    perform agui_internal.own_key(thread_key);
     -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
@@ -11859,8 +12329,8 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
-                'table agui.event', 'table agui.quarantine', 'table agui_internal.chained_scope', 'table agui_internal.installed_object',
-                'table agui_internal.job_note'
+                'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
+                'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -11881,10 +12351,11 @@ as $$
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- Their steps, which the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_run', 'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title',
-                'agui_internal.forget_ended_runs', 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
+                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.repack_run', 'agui_internal.take_back_attempt', 'agui_internal.write_snapshot'
+                'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
@@ -11905,7 +12376,8 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line and agui.lag call.
+        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
+        -- and agui.lag call.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
@@ -11915,7 +12387,8 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value'
+            'installed', 'known_settings', 'lease', 'heartbeat_lease', 'lease_of', 'reachable_since', 'repack_after', 'setting_value',
+            'has_row_security', 'is_exempt', 'own_erased_keys', 'pool_first_key', 'pool_last_key'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
@@ -12113,7 +12586,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
+    fold  agui_internal.fold;
 begin
+    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    if run.status <> 'running' and (until is null or until >= run.last_seq) then
+        fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
+        if fold.through_seq >= run.last_seq then
+            return fold;
+        end if;
+    end if;
     perform agui_internal.refuse_quarantined(run, until);
     return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end
@@ -12405,12 +12886,16 @@ create or replace function agui_internal.next_to_repack(
 )
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     due_before timestamptz := now() - coalesce(older_than, agui_internal.repack_after());
+    own        record;
 begin
+    near := agui_internal.visible_key(near);
+    select * into own from agui_internal.own_keys();
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
@@ -12431,6 +12916,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        -- As a case it chooses no other index than that of the queue.
+        and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
             from agui_internal.job_note as note
@@ -12450,6 +12937,7 @@ begin
     where note.job = 'repack' and (note.next_at is null or note.next_at <= clock_timestamp())
         and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        and run.thread_key >= own.low and run.thread_key <= own.high
     order by note.attempts, note.noted_at
     limit 1;
 end
@@ -12457,7 +12945,7 @@ $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
     'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Nulls: there is none.';
+    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
 
@@ -12494,6 +12982,7 @@ declare
     bytes     int := 0;
     done      int := 0;
 begin
+    perform agui_internal.own_key(thread_key);
     joined := 0;
     is_busy := true;
     -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
@@ -13154,6 +13643,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui.message (thread_key, message_no, message_id, role, body)
     select
         add_messages.thread_key,
@@ -13191,6 +13681,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
     values (
         add_snapshot.thread_key, add_snapshot.run_no, add_snapshot.through_seq,
@@ -13247,7 +13738,11 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    own record;
 begin
+    perform agui_internal.own_key(near);
+    select * into own from agui_internal.own_keys();
     if near is not null then
         run_no := agui_internal.next_to_compact(near, due_by);
         if run_no is null then
@@ -13270,6 +13765,8 @@ begin
             and run.ended_at >= from_at
             and run.ended_at <= due_by
             and run.thread_key <> all (passed_over)
+            -- As a case it chooses no other index than that of the queue.
+            and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
             and not exists (
                 select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
             )
@@ -13289,7 +13786,7 @@ begin
         join lateral (
             select note.thread_key, min(note.attempts) as attempts, min(note.noted_at) as noted_at, agui_internal.next_to_compact(note.thread_key, due_by) as next_no
             from agui_internal.job_note as note
-            where note.job = 'compact' and note.thread_key <> all (passed_over)
+            where note.job = 'compact' and note.thread_key <> all (passed_over) and note.thread_key >= own.low and note.thread_key <= own.high
             group by note.thread_key
         ) as noted on noted.thread_key = thread.thread_key
         where noted.next_no is not null
@@ -13306,7 +13803,8 @@ $$;
 comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
     'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
     'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
-    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over.';
+    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
+    'scopes that the role does not have.';
 
 revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
 
@@ -13349,6 +13847,7 @@ declare
     is_kept    boolean;
     old_tip    int;
 begin
+    perform agui_internal.own_key(thread_key);
     select ended.* into run
     from agui.run as ended
     where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
@@ -13466,6 +13965,38 @@ comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_f
 
 revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) from public;
 
+-- sql/internal/snapshots/compact_running_run.sql
+create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    latest agui.run;
+begin
+    perform agui_internal.own_key(thread_key);
+    if not agui_internal.hold_thread(thread_key) then
+        return;
+    end if;
+    -- Looked at anew: it may have ended since, and is compaction's then.
+    select run.* into latest
+    from agui.run as run
+    where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
+    if latest.status = 'running' and not agui_internal.awaits_start(thread_key, run_no, 9223372036854775807) then
+        perform agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_at(latest, null));
+        perform agui_internal.fill_title(thread_key);
+    end if;
+end
+$$;
+
+comment on function agui_internal.compact_running_run(uuid, int) is
+    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
+    'RUN_STARTED that is still to come would change what its events mean.';
+
+revoke execute on function agui_internal.compact_running_run(uuid, int) from public;
+
 -- sql/internal/snapshots/delete_unused_messages.sql
 create or replace function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[])
 returns void
@@ -13501,6 +14032,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key     constant uuid := agui_internal.own_key(thread_key);
     base_no int := agui_internal.strict_base(thread_key, run_no);
     held    int4multirange := agui_internal.held_messages(thread_key, base_no);
     snapshot_bytes bigint;
@@ -13568,6 +14100,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
     from agui.snapshot as snapshot
     where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
@@ -13630,18 +14163,48 @@ comment on function agui_internal.is_worth_keeping(bigint, bigint) is
 
 revoke execute on function agui_internal.is_worth_keeping(bigint, bigint) from public;
 
+-- sql/internal/snapshots/lineage_behind.sql
+create or replace function agui_internal.lineage_behind(thread_key uuid, run_no int, base_no int)
+returns setof agui.run
+language sql
+stable
+security definer
+parallel safe
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive ancestor as (
+        select run.*
+        from agui.run as run
+        where run.thread_key = agui_internal.visible_key(lineage_behind.thread_key) and run.run_no = lineage_behind.run_no
+        union all
+        select parent.*
+        from ancestor
+        join agui.run as parent
+            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+        where ancestor.run_no <> lineage_behind.base_no
+    )
+    select * from ancestor
+$$;
+
+comment on function agui_internal.lineage_behind(uuid, int, int) is
+    'The rows of the runs from a run to its ancestor base_no (0: to its root), both included.';
+
+revoke execute on function agui_internal.lineage_behind(uuid, int, int) from public;
+
 -- sql/internal/snapshots/log_bytes_since.sql
 create or replace function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int)
 returns bigint
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     with recursive ancestor as (
         select run.thread_key, run.run_no, run.parent_no, run.log_bytes
         from agui.run as run
-        where run.thread_key = log_bytes_since.thread_key and run.run_no = log_bytes_since.run_no
+        where run.thread_key = agui_internal.visible_key(log_bytes_since.thread_key) and run.run_no = log_bytes_since.run_no
         union all
         select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
         from ancestor
@@ -13672,6 +14235,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     update agui.run as run
     set n = compacted.n, log_bytes = compacted.log_bytes
     from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
@@ -13763,6 +14327,7 @@ declare
     run_no  int;
     dropped int := 0;
 begin
+    perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
         return 0;  -- who holds it may be compacting it; repack weighs them once more
@@ -13870,7 +14435,6 @@ create or replace function agui_internal.write_snapshot(thread_key uuid, run_no 
 returns agui_internal.fold
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -15685,6 +16249,422 @@ comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
 
 revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
 
+-- sql/internal/tenants/caller_role.sql
+create or replace function agui_internal.caller_role()
+returns name
+language sql
+stable
+parallel safe
+-- current_user is the owner inside of functions that have its rights.
+return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
+
+comment on function agui_internal.caller_role() is
+    'The role that calls a function with the rights of the owner: the one that SET ROLE has set, else the one that is logged in.';
+
+revoke execute on function agui_internal.caller_role() from public;
+
+-- sql/internal/tenants/first_key.sql
+create or replace function agui_internal.first_key(scope text)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+-- The scope's part as agui.thread_key makes it, without the thread's.
+return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\x0000000000000000'::bytea, 'hex')::uuid;
+
+comment on function agui_internal.first_key(text) is
+    'The least key that a thread of a scope can have. The threads of a scope are one range of keys, up to '
+    'agui_internal.last_key.';
+
+revoke execute on function agui_internal.first_key(text) from public;
+
+-- sql/internal/tenants/key_to_change.sql
+create or replace function agui_internal.key_to_change(thread_id text, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.own_thread_key(scope, thread_id);
+    return agui_internal.checked_thread_key(thread_id, scope);
+end
+$$;
+
+comment on function agui_internal.key_to_change(text, text) is
+    'The key of a thread, which need not exist, that the role that calls may change. 42501: its scope is not that of the role, UI012: the key stands '
+    'for another thread.';
+
+revoke execute on function agui_internal.key_to_change(text, text) from public;
+
+-- sql/internal/tenants/last_key.sql
+create or replace function agui_internal.last_key(scope text)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\xffffffffffffffff'::bytea, 'hex')::uuid;
+
+comment on function agui_internal.last_key(text) is 'The greatest key that a thread of a scope can have.';
+
+revoke execute on function agui_internal.last_key(text) from public;
+
+-- sql/internal/tenants/map_role.sql
+create or replace function agui_internal.map_role(role_name name, scope text, is_pool boolean, is_operator boolean)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    least_key    constant uuid := case when is_operator then '00000000-0000-0000-0000-000000000000' else agui_internal.first_key(scope) end;
+    greatest_key constant uuid := case when is_operator then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else agui_internal.last_key(scope) end;
+begin
+    if not exists (select from pg_roles as role where role.rolname = map_role.role_name) then
+        raise exception using
+            errcode = '42704',
+            message = format('role "%s" does not exist, so it cannot be mapped', role_name),
+            hint = 'A mapping is for one role, by its exact name. Create the role first.';
+    end if;
+    insert into agui_internal.tenant as tenant (role_name, scope, is_pool, is_operator, low, high)
+    values (map_role.role_name, map_role.scope, map_role.is_pool, map_role.is_operator, least_key, greatest_key)
+    on conflict on constraint tenant_pkey do update
+    set scope = excluded.scope,
+        is_pool = excluded.is_pool,
+        is_operator = excluded.is_operator,
+        low = excluded.low,
+        high = excluded.high;
+    if agui_internal.is_exempt(role_name) then
+        raise warning using
+            message = format('row-level security does not apply to role "%s", whatever it is mapped to', role_name),
+            hint = 'It is a superuser, has BYPASSRLS, or has the rights of the owner of the tables. Use another role.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.map_role(name, text, boolean, boolean) is
+    'Maps a role to a scope, as a pool, or as an operator, in place of what it was mapped to. 42704: there is no such role.';
+
+revoke execute on function agui_internal.map_role(name, text, boolean, boolean) from public;
+
+-- sql/internal/tenants/visible_key.sql
+create or replace function agui_internal.visible_key(thread_key uuid)
+returns uuid
+language plpgsql
+stable
+security definer
+parallel safe
+-- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
+as $$
+declare
+    caller pg_catalog.name;
+    named  pg_catalog.text;  -- the scope that a pool names
+begin
+    if not agui_internal.has_row_security() then
+        return thread_key;
+    end if;
+    caller := agui_internal.caller_role();
+    named := pg_catalog.current_setting('agui.scope', true);
+    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+        named := null;
+    end if;
+    perform
+    from agui_internal.tenant as tenant
+    where tenant.role_name operator(pg_catalog.=) caller
+        and visible_key.thread_key operator(pg_catalog.>=) coalesce(tenant.low, agui_internal.first_key(named))
+        and visible_key.thread_key operator(pg_catalog.<=) coalesce(tenant.high, agui_internal.last_key(named));
+    if found or thread_key is not null and agui_internal.is_exempt(caller) then
+        return thread_key;
+    end if;
+    return null;
+end
+$$;
+
+comment on function agui_internal.visible_key(uuid) is
+    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
+    'For functions with the rights of the owner, to which policies do not apply.';
+
+revoke execute on function agui_internal.visible_key(uuid) from public;
+
+-- sql/internal/tenants/refuse_foreign.sql
+create or replace function agui_internal.refuse_foreign(thread_key uuid, scope text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    refusal record;
+begin
+    if thread_key is null then
+        return null;  -- the caller says what is missing
+    end if;
+    select * into refusal from agui_internal.scope_refusal(thread_key, scope);
+    raise exception using
+        errcode = '42501',
+        message = refusal.message,
+        hint = refusal.hint;
+end
+$$;
+
+comment on function agui_internal.refuse_foreign(uuid, text) is
+    'Refuses (42501) a change to a scope that the role that calls does not have, as agui_internal.scope_refusal says it; nothing where there is no key.';
+
+revoke execute on function agui_internal.refuse_foreign(uuid, text) from public;
+
+-- sql/internal/tenants/own_key.sql
+create or replace function agui_internal.own_key(thread_key uuid)
+returns uuid
+language sql
+stable
+parallel safe
+return case
+    when agui_internal.has_row_security()
+        then coalesce(agui_internal.visible_key(thread_key), agui_internal.refuse_foreign(thread_key, null))
+    else thread_key
+end;
+
+comment on function agui_internal.own_key(uuid) is
+    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
+    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+
+revoke execute on function agui_internal.own_key(uuid) from public;
+
+-- sql/internal/tenants/own_keys.sql
+create or replace function agui_internal.own_keys(out low uuid, out high uuid)
+language plpgsql
+stable
+security definer
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    caller constant name := agui_internal.caller_role();
+begin
+    if agui_internal.has_row_security() then
+        select coalesce(tenant.low, agui_internal.pool_first_key()), coalesce(tenant.high, agui_internal.pool_last_key())
+        into low, high
+        from agui_internal.tenant as tenant
+        where tenant.role_name = caller;
+        if found or not agui_internal.is_exempt(caller) then
+            return;
+        end if;
+    end if;
+    low := '00000000-0000-0000-0000-000000000000';
+    high := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+end
+$$;
+
+comment on function agui_internal.own_keys() is
+    'The range of thread keys that the role that calls may change, all of them without row-level security; nulls: none. For functions with the rights of '
+    'the owner that look for something in all scopes. Where one key is given, agui_internal.own_key says more.';
+
+revoke execute on function agui_internal.own_keys() from public;
+
+-- sql/internal/tenants/own_thread_key.sql
+create or replace function agui_internal.own_thread_key(scope text, thread_id text)
+returns uuid
+language sql
+stable
+parallel safe
+-- Inlined: without row-level security this is agui.thread_key.
+return case
+    when agui_internal.has_row_security()
+        then coalesce(
+            agui_internal.visible_key(agui.thread_key(scope, thread_id)),
+            agui_internal.refuse_foreign(agui.thread_key(scope, thread_id), scope)
+        )
+    else agui.thread_key(scope, thread_id)
+end;
+
+comment on function agui_internal.own_thread_key(text, text) is
+    'agui.thread_key of a thread, which need not exist, that the role that calls may change. 42501: row-level security is on, and '
+    'the role does not have the scope.';
+
+revoke execute on function agui_internal.own_thread_key(text, text) from public;
+
+-- sql/internal/tenants/refuse_scope_collision.sql
+create or replace function agui_internal.refuse_scope_collision(scope text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    other text;
+begin
+    -- All threads in the range are of one scope, so the first tells.
+    select thread.scope into other
+    from agui.thread as thread
+    where thread.thread_key >= agui_internal.first_key(refuse_scope_collision.scope)
+        and thread.thread_key <= agui_internal.last_key(refuse_scope_collision.scope)
+    order by thread.thread_key
+    limit 1;
+    if other <> scope then
+        raise exception using
+            errcode = 'UI012',
+            message = format('scope "%s" has the same key as another scope', left(scope, 200)),
+            hint = 'Two scopes with the same 64-bit hash, which row-level security could not keep apart: choose another scope.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_scope_collision(text) is
+    'Refuses (UI012) a scope whose hash is that of another one that has threads: both would be one range of thread keys.';
+
+revoke execute on function agui_internal.refuse_scope_collision(text) from public;
+
+-- sql/internal/tenants/refuse_unless_operator.sql
+create or replace function agui_internal.refuse_unless_operator(change text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
+        raise exception using
+            errcode = '42501',
+            message = format('role "%s" may not %s: it holds for all scopes', agui_internal.caller_role(), change),
+            hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_unless_operator(text) is
+    'Refuses (42501) a change that holds for all scopes where row-level security is on and the role that calls does not have all of them.';
+
+revoke execute on function agui_internal.refuse_unless_operator(text) from public;
+
+-- sql/internal/tenants/scope_refusal.sql
+create or replace function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text)
+language plpgsql
+stable
+security definer
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    tenant agui_internal.tenant;
+begin
+    select mapped.* into tenant
+    from agui_internal.tenant as mapped
+    where mapped.role_name = agui_internal.caller_role();
+    message := format('role "%s" may not change %s', agui_internal.caller_role(), case
+        when scope is null then format('the thread with key %s', thread_key)
+        else format('threads of scope "%s"', left(scope, 200))
+    end);
+    hint := case
+        when tenant.role_name is null then
+            'Row-level security is on, and the role has no scope: its owner maps it with agui.map_tenant, agui.map_pool or agui.map_operator.'
+        when tenant.is_pool and nullif(current_setting('agui.scope', true), '') is null then
+            'The role is a pool, and agui.scope is not set: select set_config(''agui.scope'', …, true) in the same transaction.'
+        when tenant.is_pool then
+            'The role is a pool, and agui.scope names another scope.'
+        else
+            'The role has another scope.'
+    end;
+end
+$$;
+
+comment on function agui_internal.scope_refusal(uuid, text) is
+    'What is said of a change to a scope that the role that calls does not have; scope null: to the thread with a key. It depends on nothing that '
+    'the scope holds.';
+
+revoke execute on function agui_internal.scope_refusal(uuid, text) from public;
+
+-- sql/internal/tenants/set_row_security.sql
+create or replace function agui_internal.set_row_security(wanted boolean)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    protected record;
+begin
+    for protected in
+        select
+            owned.name,
+            kept.key,
+            kept.range,
+            class.relrowsecurity,
+            exists (select from pg_policy where polrelid = class.oid and polname = 'agui_scope') as has_policy,
+            exists (select from pg_policy where polrelid = class.oid and polname <> 'agui_scope') as has_others
+        from agui_internal.installed() as installed
+        cross join unnest(installed.objects) as object (key)
+        cross join lateral (select split_part(object.key, ' ', 2) as name where object.key like 'table %') as owned
+        join pg_class as class
+            on class.oid = to_regclass(owned.name)
+        join pg_attribute as attribute
+            on attribute.attrelid = class.oid and not attribute.attisdropped
+        join (values
+            ('thread_key', 'thread_key', 'agui_internal.caller'),
+            ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
+            -- A row for a scope, or for all: that one every role sees that has a scope.
+            (
+                'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
+                'agui_internal.caller'
+            )
+        ) as kept (by, key, range)
+            on kept.by = attribute.attname
+        order by owned.name
+    loop
+        if wanted and not protected.has_policy then
+            -- Each half is evaluated once a statement, and both are one condition of an index.
+            execute format(
+                'create policy agui_scope on %1$s for select using ('
+                    '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
+                protected.name, protected.key, protected.range
+            );
+        elsif not wanted and protected.has_policy then
+            execute format('drop policy agui_scope on %s', protected.name);
+        end if;
+        if wanted and not protected.relrowsecurity then
+            execute format('alter table %s enable row level security', protected.name);
+        elsif not wanted and protected.has_policy and protected.relrowsecurity and not protected.has_others then
+            execute format('alter table %s disable row level security', protected.name);
+        end if;
+    end loop;
+    if agui_internal.has_row_security() <> wanted then
+        execute format(
+            'create or replace function agui_internal.has_row_security() returns boolean language sql stable parallel safe return %s',
+            wanted::text
+        );
+    end if;
+end
+$$;
+
+comment on function agui_internal.set_row_security(boolean) is
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
+    'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
+
+revoke execute on function agui_internal.set_row_security(boolean) from public;
+
+-- sql/internal/tenants/visible_thread_key.sql
+create or replace function agui_internal.visible_thread_key(scope text, thread_id text)
+returns uuid
+language sql
+stable
+parallel safe
+-- Inlined: without row-level security this is agui.thread_key.
+return case
+    when agui_internal.has_row_security() then agui_internal.visible_key(agui.thread_key(scope, thread_id))
+    else agui.thread_key(scope, thread_id)
+end;
+
+comment on function agui_internal.visible_thread_key(text, text) is
+    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, or null where row-level security is on and the role that '
+    'calls does not have the scope. So a thread of another scope is one that does not exist.';
+
+revoke execute on function agui_internal.visible_thread_key(text, text) from public;
+
 -- sql/internal/threads/active_at.sql
 create or replace function agui_internal.active_at(thread agui.thread)
 returns timestamptz
@@ -15719,6 +16699,7 @@ declare
     body    json;
     derived text;
 begin
+    perform agui_internal.own_key(thread_key);
     perform
     from agui.thread_activity as activity
     where activity.thread_key = fill_title.thread_key and activity.derived_title is null;
@@ -16115,7 +17096,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.visible_thread_key(scope, thread_id);
 begin
     perform
     from agui.thread as thread
@@ -16145,7 +17126,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
     -- The key is compared in the same statement: it may stand for another thread.
@@ -16398,9 +17379,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     -- The threads of a scope are one range of keys.
-    range    text := coalesce(left(agui.thread_key(scope, '')::text, 18), '00000000-0000-0000');
-    next_key uuid := (range || '-0000-000000000000')::uuid;
-    last_key constant uuid := case when scope is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else range || '-ffff-ffffffffffff' end;
+    next_key uuid := coalesce(agui_internal.first_key(scope), '00000000-0000-0000-0000-000000000000');
+    last_key constant uuid := coalesce(agui_internal.last_key(scope), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
 begin
     -- From each key to the next one by way of the primary keys, however many rows it has.
     loop
@@ -16561,7 +17541,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select derived.thread_key
-    from (values (agui.thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
+    from (values (agui_internal.visible_thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
     where exists (select from agui.thread where thread.thread_key = derived.thread_key)
         or exists (select from agui.run where run.thread_key = derived.thread_key)
         or exists (select from agui.batch where batch.thread_key = derived.thread_key)
@@ -16574,7 +17554,9 @@ as $$
     union
     select thread.thread_key
     from agui.thread as thread
-    where thread.thread_id = thread_keys.thread_id and thread.scope = thread_keys.scope
+    where thread.thread_id = thread_keys.thread_id
+        and thread.scope = thread_keys.scope
+        and agui_internal.visible_thread_key(thread_keys.scope, '') is not null
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is
@@ -16680,10 +17662,12 @@ create or replace function agui_internal.verify_log(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     return query select * from agui_internal.verify_thread(thread_key);
     return query select * from agui_internal.verify_batches(thread_key);
     return query select * from agui_internal.verify_tree(thread_key);
@@ -17005,6 +17989,7 @@ create or replace function agui_internal.verify_snapshots(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17018,6 +18003,7 @@ declare
     folded_no  int;
     is_next    boolean;
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
     -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in
@@ -17210,34 +18196,36 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''f581a29cb3452864c9a562f1f2da2341592419a5bb1a28e724042b11460ea8d3'', ''{
+as 'select 2, ''1864d582871bfc903fbaa2331c72538e49981f06fa0c5ce29871cfefa7c9576f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
 routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
 routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.disable_chain,
-routine agui.enable_chain, routine agui.erase, routine agui.erase_older, routine agui.events, routine agui.get_thread,
-routine agui.grant_access, routine agui.head, routine agui.heads, routine agui.history, routine agui.import_events,
-routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg, routine agui.keep_alive,
-routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint, routine agui.load_session,
-routine agui.load_session_state, routine agui.load_sessions, routine agui.merge_base, routine agui.messages,
-routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots, routine agui.remove_session_state,
-routine agui.repack, routine agui.replay, routine agui.request_stop, routine agui.restore, routine agui.retry,
-routine agui.runs, routine agui.save_checkpoint, routine agui.save_session, routine agui.save_session_state,
-routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs, routine agui.session_states,
-routine agui.session_versions, routine agui.set_setting, routine agui.set_thread, routine agui.state,
-routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
-routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
-routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine agui_internal.allow_log_change,
-routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
-routine agui_internal.back_off, routine agui_internal.batch_bytes, routine agui_internal.batch_with,
-routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.catalog_objects,
-routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
-routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
-routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
-routine agui_internal.choose_to_compact, routine agui_internal.claimed_messages, routine agui_internal.close_run,
-routine agui_internal.close_stale_runs, routine agui_internal.compact_chunks, routine agui_internal.compact_input,
-routine agui_internal.compact_lanes, routine agui_internal.compact_metadata, routine agui_internal.compact_run,
+routine agui.disable_row_security, routine agui.enable_chain, routine agui.enable_row_security, routine agui.erase,
+routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
+routine agui.heads, routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
+routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
+routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
+routine agui.map_operator, routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
+routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
+routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
+routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
+routine agui.tool_calls, routine agui.unmap_role, routine agui.verify, routine agui_internal.active_at,
+routine agui_internal.add_messages, routine agui_internal.add_snapshot, routine agui_internal.alive_until,
+routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
+routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_bytes,
+routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
+routine agui_internal.caller_role, routine agui_internal.catalog_objects, routine agui_internal.chain_beginning,
+routine agui_internal.chain_events, routine agui_internal.chain_link, routine agui_internal.chain_origin,
+routine agui_internal.chain_text, routine agui_internal.chain_times, routine agui_internal.changed_objects,
+routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
+routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
+routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
+routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_running_run,
 routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
 routine agui_internal.count_plain_events, routine agui_internal.define_settings,
 routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
@@ -17245,64 +18233,71 @@ routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routi
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
 routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
 routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
-routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.fits,
-routine agui_internal.fold_activity, routine agui_internal.fold_at, routine agui_internal.fold_base,
-routine agui_internal.fold_bucket, routine agui_internal.fold_call_name, routine agui_internal.fold_calls,
-routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content,
-routine agui_internal.fold_close, routine agui_internal.fold_close_lane, routine agui_internal.fold_difference,
-routine agui_internal.fold_events, routine agui_internal.fold_few_messages, routine agui_internal.fold_fill,
-routine agui_internal.fold_find, routine agui_internal.fold_given, routine agui_internal.fold_growth,
-routine agui_internal.fold_input, routine agui_internal.fold_interrupts, routine agui_internal.fold_keys,
-routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look, routine agui_internal.fold_member,
-routine agui_internal.fold_message_list, routine agui_internal.fold_messages, routine agui_internal.fold_new_head,
-routine agui_internal.fold_new_message, routine agui_internal.fold_open, routine agui_internal.fold_patch_copies,
-routine agui_internal.fold_patched, routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of,
-routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
-routine agui_internal.fold_settle, routine agui_internal.fold_shrink, routine agui_internal.fold_size,
-routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.forget_ended_runs,
-routine agui_internal.has_activity_since, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
+routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.first_key,
+routine agui_internal.fits, routine agui_internal.fold_activity, routine agui_internal.fold_at,
+routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_call_name,
+routine agui_internal.fold_calls, routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk,
+routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
+routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_few_messages,
+routine agui_internal.fold_fill, routine agui_internal.fold_find, routine agui_internal.fold_given,
+routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
+routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look,
+routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
+routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
+routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
+routine agui_internal.fold_patches_of, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
+routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_shrink,
+routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
+routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
+routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_fault,
-routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
-routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_exempt,
+routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
+routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
+routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
+routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
 routine agui_internal.json_string_text_escapes, routine agui_internal.json_string_token,
 routine agui_internal.json_string_token_escapes, routine agui_internal.json_text, routine agui_internal.json_timestamp,
 routine agui_internal.json_to_jsonb, routine agui_internal.json_too_deep, routine agui_internal.json_unguard,
-routine agui_internal.known_settings, routine agui_internal.last_activity_at, routine agui_internal.last_seen_at,
-routine agui_internal.last_seq_by, routine agui_internal.lease, routine agui_internal.lease_of,
-routine agui_internal.life_cycle, routine agui_internal.limits_of_folds, routine agui_internal.lineage_events,
+routine agui_internal.key_to_change, routine agui_internal.known_settings, routine agui_internal.last_activity_at,
+routine agui_internal.last_key, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
+routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
+routine agui_internal.limits_of_folds, routine agui_internal.lineage_behind, routine agui_internal.lineage_events,
 routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
-routine agui_internal.log_bytes_since, routine agui_internal.mark_compacted, routine agui_internal.match_beginning,
-routine agui_internal.match_repeat, routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
-routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_link,
-routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
-routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
-routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
-routine agui_internal.open_parts, routine agui_internal.orphaned_keys, routine agui_internal.page_of_batches,
-routine agui_internal.page_of_heads, routine agui_internal.plain_event_count, routine agui_internal.previous_tip,
-routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots, routine agui_internal.quoted_id,
-routine agui_internal.reachable_since, routine agui_internal.read_event_span, routine agui_internal.reap_run,
-routine agui_internal.rebuild_activity, routine agui_internal.record_objects, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_large_document,
+routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
+routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
+routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
+routine agui_internal.next_link, routine agui_internal.next_place, routine agui_internal.next_to_compact,
+routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_attempt,
+routine agui_internal.note_failure, routine agui_internal.note_run_begun, routine agui_internal.note_success,
+routine agui_internal.note_uptime, routine agui_internal.open_parts, routine agui_internal.orphaned_keys,
+routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
+routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
+routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
+routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
 routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.refuse_scope_collision, routine agui_internal.refuse_unless_operator,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
 routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
 routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
 routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
-routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.seq_at,
-routine agui_internal.session_lock_id, routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
+routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.set_row_security, routine agui_internal.setting_value, routine agui_internal.settle_activity,
 routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
 routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
 routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
@@ -17312,14 +18307,15 @@ routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine ag
 routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
 routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
 routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text, routine agui_internal.write_session_state,
-routine agui_internal.write_snapshot, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.uptime, trigger refuse_change on agui.batch, trigger refuse_change on agui.run,
-trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch,
-trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+routine agui_internal.visible_key, routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.chained_scope, table agui_internal.erasure_salt, table agui_internal.installed_object,
+table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
 trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
 type agui.branch, type agui.chain_head, type agui.checkpoint_row, type agui.event_row, type agui.history_row,
 type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status,
@@ -17331,7 +18327,7 @@ type agui_internal.fold_limits, type agui_internal.fold_message, type agui_inter
 type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
 type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
 type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
-view agui.setting, view agui.stats
+view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
 }''::text[]';
 
 call agui_internal.record_objects();

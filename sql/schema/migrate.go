@@ -50,6 +50,7 @@ type settings struct {
 	notice        func(string)
 	acceptChanges bool
 	force         bool
+	rowSecurity   *bool
 	err           error
 }
 
@@ -69,6 +70,10 @@ func OnNotice(notice func(text string)) Option { return func(s *settings) { s.no
 
 // AcceptChanges makes Up go on where objects were changed by hand, and take them as they are from then on.
 func AcceptChanges() Option { return func(s *settings) { s.acceptChanges = true } }
+
+// RowSecurity makes Up turn row-level security on or off, as agui.enable_row_security() and agui.disable_row_security() do. Without it, it stays as
+// it is.
+func RowSecurity(on bool) Option { return func(s *settings) { s.rowSecurity = &on } }
 
 // Force makes Down remove also what another tool has installed, and what comes from a build that left no record: then the schemas agui and
 // agui_internal go with all that is in them.
@@ -101,10 +106,36 @@ func Up(ctx context.Context, databaseURL string, options ...Option) error {
 				ErrInstalledOtherwise, state.Version, state.Version)
 		}
 		if state.Version == state.Latest {
-			return repair(ctx, connection, databaseURL, settings, state)
+			err = repair(ctx, connection, databaseURL, settings, state)
+		} else {
+			err = upgrade(ctx, connection, databaseURL, settings, state.Version)
 		}
-		return upgrade(ctx, connection, databaseURL, settings, state.Version)
+		if err != nil || settings.rowSecurity == nil {
+			return err
+		}
+		return setRowSecurity(ctx, connection, *settings.rowSecurity)
 	})
+}
+
+// setRowSecurity turns row-level security on or off. It locks all tables, so it waits only briefly, and tries again.
+func setRowSecurity(ctx context.Context, connection *pgx.Conn, on bool) error {
+	call, what := `call agui.enable_row_security()`, "on"
+	if !on {
+		call, what = `call agui.disable_row_security()`, "off"
+	}
+	err := untilLocked(ctx, func() error {
+		return pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, fmt.Sprint(lockTimeout.Milliseconds())); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, call)
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("turn row-level security %s: %w", what, err)
+	}
+	return nil
 }
 
 // upgrade runs the migrations after a version.

@@ -49,6 +49,8 @@ type State struct {
 	// CatalogUnrecorded says that there is nothing to find changes by: no record of the catalog, or one of another major version of
 	// PostgreSQL. Up makes one.
 	CatalogUnrecorded bool
+	// RowSecurity says that row-level security is on. It is false where there are Changes.
+	RowSecurity bool
 
 	isThere bool // although nothing may say which version
 }
@@ -147,6 +149,10 @@ func (c *chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error
 	if errors.As(err, &refusal) && (refusal.Code == noSuchFunction || refusal.Code == noSuchTable) {
 		state.Changes, err = []Change{{Object: "function agui_internal.changed_objects()", Change: "fails: " + refusal.Message}}, nil
 	}
+	if err != nil || len(state.Changes) > 0 { // of what was changed nothing more can be asked for sure
+		return state, err
+	}
+	err = connection.QueryRow(ctx, `select agui_internal.has_row_security()`).Scan(&state.RowSecurity)
 	return state, err
 }
 

@@ -231,7 +231,7 @@ create table agui.lag (
     "oldest_sign_of_life" interval,
     "quarantined_runs" bigint
 );
-comment on table agui.lag is 'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages alone, and pg_monitor may read it.';
+comment on table agui.lag is 'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have those of their scope.';
 comment on column agui.lag."runs_to_compact" is 'Ended runs that compaction has not processed yet.';
 comment on column agui.lag."compaction_lag" is 'How long ago the first of them ended; null: there is none.';
 comment on column agui.lag."runs_to_repack" is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
@@ -299,7 +299,7 @@ create table agui.stats (
     "session_disk_bytes" bigint,
     "erased_threads" bigint
 );
-comment on table agui.stats is 'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, and pg_monitor may read it.';
+comment on table agui.stats is 'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have the counts of their scope, and no bytes on disk.';
 comment on column agui.stats."threads" is 'Threads.';
 comment on column agui.stats."runs" is 'Runs.';
 comment on column agui.stats."running_runs" is 'Runs in progress.';
@@ -313,6 +313,16 @@ comment on column agui.stats."snapshot_disk_bytes" is 'Bytes of the snapshots an
 comment on column agui.stats."tree_disk_bytes" is 'Bytes of threads and runs on disk, likewise.';
 comment on column agui.stats."session_disk_bytes" is 'Bytes of session state and checkpoints on disk, likewise.';
 comment on column agui.stats."erased_threads" is 'Erased threads that are not allowed again.';
+
+create table agui.tenant (
+    "role_name" name,
+    "scope" text,
+    "kind" text
+);
+comment on table agui.tenant is 'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';
+comment on column agui.tenant."role_name" is 'The role.';
+comment on column agui.tenant."scope" is 'Its scope; null: see kind.';
+comment on column agui.tenant."kind" is 'tenant: it has the scope. pool: it has the scope that the setting agui.scope names. operator: it has all scopes.';
 
 create table agui.activity (
     "message_id" text,
@@ -553,6 +563,9 @@ create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT 
 create function agui.load_session(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.load_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, version bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
 create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NULL::text[], scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.map_operator(role_name name) returns void language sql as '';
+create function agui.map_pool(role_name name) returns void language sql as '';
+create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
@@ -579,4 +592,5 @@ create function agui.thread_key(scope text, thread_id text) returns uuid languag
 create function agui.thread_page(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.thread_page_row language sql as '';
 create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.thread_row language sql as '';
 create function agui.tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
+create function agui.unmap_role(role_name name) returns boolean language sql as '';
 create function agui.verify(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.verify_row language sql as '';

@@ -16,7 +16,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key       uuid := agui.thread_key(scope, thread_id);
+    key       uuid := agui_internal.own_thread_key(scope, thread_id);
     new_n     int;
     stamp     timestamptz;
     last_seq  bigint;

@@ -26,6 +26,7 @@ declare
     is_done   boolean[] := array_fill(false, array[calls]);
     last_seqs bigint[] := array_fill(null::bigint, array[calls]);
     call      record;
+    own       record;
     answer    agui.append_result;
 begin
     if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
@@ -60,6 +61,21 @@ begin
         from unnest(thread_ids, scopes) with ordinality as item (thread_id, scope, call_no)
         order by item.call_no
     );
+
+    if agui_internal.has_row_security() then
+        select * into own from agui_internal.own_keys();
+        for call in
+            select item.call_no, refusal.message, refusal.hint
+            from unnest(keys, scopes) with ordinality as item (key, scope, call_no)
+            cross join lateral agui_internal.scope_refusal(item.key, coalesce(item.scope, '')) as refusal
+            where item.key is not null and (item.key >= own.low and item.key <= own.high) is not true
+        loop
+            is_done[call.call_no] := true;
+            keys[call.call_no] := null;
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            return next answer;
+        end loop;
+    end if;
 
     -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
     if wait then

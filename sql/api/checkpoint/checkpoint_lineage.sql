@@ -7,6 +7,7 @@ create or replace function agui.checkpoint_lineage(
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp

@@ -2,6 +2,7 @@ create or replace function agui.checkpoints(thread_id text, namespace text defau
 returns setof agui.checkpoint_row
 language plpgsql
 stable
+security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp

@@ -14,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
-    key      uuid;
+    key      uuid := agui_internal.own_thread_key(scope, thread_id);
     existing agui.checkpoint;
     parent   agui.checkpoint;
     new_no   bigint;

@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erasure agui.erasure := agui_internal.erase_thread(agui_internal.checked_thread_key(thread_id, scope), reason);
+    erasure agui.erasure := agui_internal.erase_thread(agui_internal.key_to_change(thread_id, scope), reason);
 begin
     if erasure.erased_key is null then
         raise exception using

@@ -25,6 +25,7 @@ create or replace function agui.history(
 returns setof agui.history_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan

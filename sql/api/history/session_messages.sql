@@ -9,6 +9,7 @@ create or replace function agui.session_messages(
 returns setof agui.session_message
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare

@@ -9,6 +9,7 @@ create or replace function agui.tool_calls(
 returns setof agui.tool_call
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $function$
 declare

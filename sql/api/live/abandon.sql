@@ -12,7 +12,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key uuid := agui_internal.key_to_change(thread_id, scope);
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);

@@ -10,11 +10,12 @@ create or replace function agui.attach(
 returns agui.attachment
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    key    constant uuid := agui.thread_key(scope, thread_id);
+    key    constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
     is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
     leaf   agui.run;

@@ -21,6 +21,10 @@ begin
             errcode = 'UI008',
             message = 'agui.keep_alive needs arrays of one length, an item for each run';
     end if;
+    if agui_internal.has_row_security() then
+        perform agui_internal.own_thread_key(asked.scope, '')
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
+    end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
     for item in

@@ -9,17 +9,20 @@ create or replace function agui.poll(
 returns setof agui.poll_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
+    own        record;
     batch      record;
     size       bigint;
     room       bigint := page_bytes;
     is_begun   boolean := false;
     cut        int[] := '{}';  -- the threads that have more than fits
 begin
+    select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
         or cardinality(thread_ids) <> cardinality(after_times) or cardinality(thread_ids) <> cardinality(scopes)
     then
@@ -50,7 +53,12 @@ begin
             from unnest(thread_ids, after_seqs, after_times, scopes) with ordinality
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
-        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as key
+        cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as derived
+        -- A thread of another scope is one that is not there.
+        cross join lateral (
+            select case when derived.thread_key >= own.low and derived.thread_key <= own.high then derived.thread_key end as thread_key
+            offset 0
+        ) as key
         -- The batch that holds after_seq: that event must still be the one that the follower has seen.
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )

@@ -11,16 +11,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
     asked agui.run := agui_internal.find_run(thread_id, run_id, scope);
     n     int;
 begin
     -- Writers change rows of runs under this lock. Without it, one that ends several runs in an order of its own could wait for this
     -- function while this function waits for it.
-    perform agui_internal.lock_thread(asked.thread_key);
+    perform agui_internal.lock_thread(key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
-    where run.thread_key = asked.thread_key
+    where run.thread_key = key
         and (request_stop.run_id is null or run.run_no = asked.run_no)
         and run.status = 'running';
     get diagnostics n = row_count;

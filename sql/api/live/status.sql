@@ -2,6 +2,7 @@ create or replace function agui.status(thread_id text, run_id text default null,
 returns agui.run_status
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -8,6 +8,7 @@ create or replace function agui.interrupts(
 returns json
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

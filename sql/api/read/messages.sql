@@ -8,6 +8,7 @@ create or replace function agui.messages(
 returns setof agui.message_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

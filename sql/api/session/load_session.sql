@@ -2,6 +2,7 @@ create or replace function agui.load_session(thread_id text, run_id text default
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -13,7 +14,7 @@ begin
             || ',"state":{' || coalesce(string_agg(to_json(state.key) || ':' || state.document, ',' order by state.key collate "C"), '') || '}'
             || ',"versions":{' || coalesce(string_agg(to_json(state.key) || ':' || state.version, ',' order by state.key collate "C"), '') || '}'
             || '}'
-        from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+        from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
         where state.document is not null
     )::json;
 end

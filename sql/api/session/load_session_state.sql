@@ -8,12 +8,13 @@ create or replace function agui.load_session_state(
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid := agui.thread_key(scope, thread_id);
+    thread uuid := agui_internal.visible_thread_key(scope, thread_id);
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
     state  agui.session_state;
 begin

@@ -2,6 +2,7 @@ create or replace function agui.load_sessions(thread_ids text[], run_ids text[] 
 returns json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

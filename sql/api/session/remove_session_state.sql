@@ -13,7 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid := agui.thread_key(scope, thread_id);
+    thread uuid := agui_internal.own_thread_key(scope, thread_id);
     run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;

@@ -14,7 +14,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    thread uuid;
+    thread uuid := agui_internal.own_thread_key(scope, thread_id);
     run_no int;
 begin
     if document is null then

@@ -14,6 +14,7 @@ declare
     change    record;
     version   bigint;
 begin
+    perform agui_internal.own_thread_key(scope, '');
     if sessions is null or json_typeof(sessions) <> 'array' then
         raise exception using
             errcode = 'UI008',

@@ -2,6 +2,7 @@ create or replace function agui.session_states(thread_id text, run_id text defau
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp
@@ -9,7 +10,7 @@ as $$
 begin
     return query
     select document.*
-    from agui_internal.nearest_session_states(agui.thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
+    from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
     cross join lateral agui_internal.show_session_state(state) as document
     where state.document is not null
     order by state.key collate "C";

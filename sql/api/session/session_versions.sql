@@ -2,18 +2,20 @@ create or replace function agui.session_versions(thread_id text, key text, run_i
 returns setof agui.session_document
 language plpgsql
 stable
+security definer
 parallel safe
 rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    state_run_no int := agui_internal.session_run_no(thread_id, run_id, scope);
+    thread       constant uuid := agui_internal.visible_thread_key(scope, thread_id);
+    state_run_no constant int := agui_internal.session_run_no(thread_id, run_id, scope);
 begin
     return query
     select document.*
     from agui.session_state as state
     cross join lateral agui_internal.show_session_state(state) as document
-    where state.thread_key = agui.thread_key(scope, thread_id)
+    where state.thread_key = thread
         and state.key = session_versions.key
         and state.run_no = state_run_no
     order by state.version desc;

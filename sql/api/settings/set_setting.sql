@@ -9,6 +9,7 @@ declare
     setting agui_internal.setting;
     wanted  numeric;
 begin
+    perform agui_internal.refuse_unless_operator('change a setting');
     select stored.* into setting
     from agui_internal.setting as stored
     where stored.name = set_setting.name;
@@ -55,7 +56,7 @@ $$;
 comment on function agui.set_setting(text, text) is
     'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
     'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
-    'Takes the rights of agui_maintainer. '
+    'Takes the rights of agui_maintainer and, while row-level security is on, those of an operator. '
     'Errors: 22023 there is no such setting, or it does not take the value.';
 
 revoke execute on function agui.set_setting(text, text) from public;

@@ -9,6 +9,7 @@ create or replace function agui.replay(
 returns setof json
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$

@@ -2,6 +2,7 @@ create or replace function agui.get_thread(thread_id text, scope text default ''
 returns agui.thread_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

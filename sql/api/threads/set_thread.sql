@@ -17,7 +17,7 @@ declare
     max_text_bytes     constant int := 1024;
     max_metadata_bytes constant int := 64 * 1024;
     subject constant text := format('thread "%s"', left(thread_id, 200));
-    key     constant uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key     constant uuid := agui_internal.key_to_change(thread_id, scope);
     shown   agui.thread_activity;
     thread  agui.thread_row;
 begin

@@ -12,6 +12,7 @@ create or replace function agui.thread_page(
 returns agui.thread_page_row
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 -- The index has the order of the list. The planner does not know the limit of a page: it would
@@ -27,7 +28,7 @@ declare
     -- are not.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
     -- The threads of a scope have keys that begin with its own.
-    scope_part  constant text := left(agui.thread_key(scope, '')::text, 18);
+    scope_part  constant text := left(agui_internal.first_key(scope)::text, 18);
     least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
     most_us     constant bigint := 253402300799999999;
     below_us    bigint;
@@ -66,6 +67,10 @@ begin
             errcode = '22023',
             message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
             hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+    end if;
+    if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
+        page.threads := '{}';
+        return page;
     end if;
     if cursor is not null then
         below_at := timestamptz 'epoch' + below_us * interval '1 microsecond';

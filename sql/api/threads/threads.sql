@@ -12,6 +12,7 @@ create or replace function agui.threads(
 returns setof agui.thread_row
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

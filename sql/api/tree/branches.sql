@@ -2,6 +2,7 @@ create or replace function agui.branches(thread_id text, scope text default '')
 returns setof agui.branch
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -2,6 +2,7 @@ create or replace function agui.children(thread_id text, run_id text default nul
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -2,6 +2,7 @@ create or replace function agui.head(thread_id text, scope text default '')
 returns text
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

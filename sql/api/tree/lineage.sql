@@ -2,6 +2,7 @@ create or replace function agui.lineage(thread_id text, run_id text default null
 returns setof agui.run_info
 language plpgsql
 stable
+security definer
 parallel safe
 rows 20
 set search_path = pg_catalog, pg_temp

@@ -2,6 +2,7 @@ create or replace function agui.merge_base(thread_id text, run_a text, run_b tex
 returns text
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$

@@ -5,7 +5,6 @@ as $$
 declare
     stop_at   pg_catalog.timestamptz;
     candidate pg_catalog.record;
-    latest    agui.run;
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
@@ -17,6 +16,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
+    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
     perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
@@ -54,16 +54,7 @@ begin
             exit;
         end if;
         begin
-            if agui_internal.hold_thread(candidate.thread_key) then
-                -- Looked at anew: it may have ended since, and is compaction's then.
-                select run.* into latest
-                from agui.run as run
-                where run.thread_key = candidate.thread_key and run.run_no = candidate.run_no;
-                if latest.status = 'running' and not agui_internal.awaits_start(latest.thread_key, latest.run_no, 9223372036854775807) then
-                    perform agui_internal.write_snapshot(latest.thread_key, latest.run_no, agui_internal.fold_at(latest, null));
-                    perform agui_internal.fill_title(latest.thread_key);
-                end if;
-            end if;
+            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no);
             perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
         exception
             when others then

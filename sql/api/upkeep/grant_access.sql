@@ -42,6 +42,11 @@ begin
     -- As roles are, they are missing where the schema alone was restored.
     perform agui_internal.define_settings();
 
+    -- Tables and functions that a migration has made anew, too.
+    perform agui_internal.set_row_security(
+        exists (select from pg_policy where polrelid = 'agui.thread'::regclass and polname = 'agui_scope')
+    );
+
     foreach statement in array array(select agui_internal.privilege_changes()) loop
         execute statement;
     end loop;
@@ -57,7 +62,8 @@ $$;
 comment on procedure agui.grant_access() is
     'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
     'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. Adds the settings that are missing. What the caller may not do is said in a '
+    'be, no more and no less. Adds the settings that are missing, and row-level security to tables that lack it '
+    'where it is on. What the caller may not do is said in a '
     'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
     'restore on another server, for instance.';
 

@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key    uuid := agui_internal.checked_thread_key(thread_id, scope);
+    key    uuid := agui_internal.key_to_change(thread_id, scope);
     damage agui.verify_row;
     run_no int;
     last_old_no int;

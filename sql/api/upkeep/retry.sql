@@ -6,13 +6,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key     uuid := case when thread_id is not null then agui_internal.checked_thread_key(thread_id, scope) end;
+    key     uuid := case when thread_id is not null then agui_internal.key_to_change(thread_id, scope) end;
+    own     record;
     retried bigint;
 begin
+    select * into own from agui_internal.own_keys();
     delete from agui_internal.job_note as note
     where (retry.job is null or note.job = retry.job)
         and (key is null or note.thread_key = key)
-        and (note.error is not null or note.attempts > 1);
+        and (note.error is not null or note.attempts > 1)
+        and note.thread_key >= own.low
+        and note.thread_key <= own.high;
     get diagnostics retried = row_count;
     return retried;
 end
@@ -20,7 +24,7 @@ $$;
 
 comment on function agui.retry(text, text, text) is
     'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
-    'threads of all scopes. Answers how many. '
+    'threads of all scopes that the role has. Answers how many. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.retry(text, text, text) from public;

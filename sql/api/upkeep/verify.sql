@@ -2,6 +2,7 @@ create or replace function agui.verify(thread_id text, scope text default '')
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$

@@ -1,4 +1,5 @@
 create or replace view agui.lag as
+-- With the rights of the owner, as agui.stats.
 select
     compaction.runs as runs_to_compact,
     now() - compaction.since as compaction_lag,
@@ -12,11 +13,19 @@ from (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
     where run.log_bytes is null and run.status <> 'running'
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as compaction
 cross join (
     select count(*) as runs, min(run.ended_at) as since
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= now() - agui_internal.repack_after()
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as repacking
 cross join (
     select
@@ -36,17 +45,25 @@ cross join (
     ) as latest on true
     cross join lateral (select greatest(run.seen_at, latest.recorded_at) as seen_at offset 0) as last
     where run.status = 'running'
+        and (
+            not agui_internal.has_row_security()
+            or run.thread_key >= (select low from agui_internal.monitored) and run.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as progress
 cross join (
     -- As agui.quarantine has them, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)
+        and (
+            not agui_internal.has_row_security()
+            or note.thread_key >= (select low from agui_internal.monitored) and note.thread_key <= (select high from agui_internal.monitored)
+        )
 ) as quarantine;
 
 comment on view agui.lag is
     'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
-    'alone, and pg_monitor may read it.';
+    'alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have those of their scope.';
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
 comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
 comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';

@@ -1,5 +1,11 @@
 create or replace view agui.stats as
-with run as (
+-- With the rights of the owner, for pg_monitor: row-level security does not apply, so each part asks for the range of keys. Without it
+-- the planner drops these conditions.
+with monitored as (
+    select range.low, range.high, range.low = '00000000-0000-0000-0000-000000000000' as is_all
+    from agui_internal.monitored as range
+),
+run as (
     select
         count(*) as runs,
         count(*) filter (where status = 'running') as running_runs,
@@ -10,9 +16,16 @@ with run as (
         coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
         count(*) filter (where repacked_at is not null) as repacked_runs
     from agui.run
+    where not agui_internal.has_row_security()
+        or run.thread_key >= (select low from monitored) and run.thread_key <= (select high from monitored)
 )
 select
-    (select count(*) from agui.thread) as threads,
+    (
+        select count(*)
+        from agui.thread
+        where not agui_internal.has_row_security()
+            or thread.thread_key >= (select low from monitored) and thread.thread_key <= (select high from monitored)
+    ) as threads,
     run.runs,
     run.running_runs,
     run.finished_runs,
@@ -20,17 +33,36 @@ select
     run.events,
     run.repacked_runs,
     run.compacted_log_bytes,
-    pg_total_relation_size('agui.batch') as log_disk_bytes,
-    pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message') as snapshot_disk_bytes,
-    pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run') as tree_disk_bytes,
-    pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state') + pg_total_relation_size('agui.checkpoint')
-        as session_disk_bytes,
-    (select count(*) from agui.erasure where allowed_at is null) as erased_threads
+    case when (select is_all from monitored) then pg_total_relation_size('agui.batch') end as log_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.snapshot') + pg_total_relation_size('agui.message')
+    end as snapshot_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.thread') + pg_total_relation_size('agui.thread_activity') + pg_total_relation_size('agui.run')
+    end as tree_disk_bytes,
+    case
+        when (select is_all from monitored)
+            then pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state')
+                + pg_total_relation_size('agui.checkpoint')
+    end as session_disk_bytes,
+    (
+        select count(*)
+        from agui.erasure
+        where erasure.allowed_at is null
+            and (
+                not agui_internal.has_row_security()
+                or (select is_all from monitored)
+                or erasure.erased_key >= (select own.low from agui_internal.own_erased_keys() as own)
+                    and erasure.erased_key <= (select own.high from agui_internal.own_erased_keys() as own)
+            )
+    ) as erased_threads
 from run;
 
 comment on view agui.stats is
     'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
-    'and pg_monitor may read it.';
+    'and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have the counts of their scope, and no bytes on disk.';
 comment on column agui.stats.threads is 'Threads.';
 comment on column agui.stats.runs is 'Runs.';
 comment on column agui.stats.running_runs is 'Runs in progress.';

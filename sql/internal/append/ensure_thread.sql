@@ -16,6 +16,7 @@ begin
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
+        perform agui_internal.refuse_scope_collision(scope);
         insert into agui.thread (thread_key, scope, thread_id, created_at)
         values (ensure_thread.thread_key, ensure_thread.scope, ensure_thread.thread_id, ensure_thread.created_at)
         on conflict do nothing;
@@ -31,7 +32,7 @@ end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread. '
+    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread or another scope. '
     'Answers whether it made the row.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;

@@ -9,6 +9,7 @@ declare
     erased  agui.thread;
     erasure agui.erasure;
 begin
+    perform agui_internal.own_key(thread_key);
     -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));

@@ -8,7 +8,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select erasure.erased_at
     from agui.erasure as erasure
-    where erasure.erased_key = agui_internal.erasure_key(erased_at.thread_key) and erasure.allowed_at is null
+    where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
+        and erasure.allowed_at is null
 $$;
 
 comment on function agui_internal.erased_at(uuid) is

@@ -2,10 +2,12 @@ create or replace function agui_internal.fold_base(thread_key uuid, run_no int, 
 returns int
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
     return (
         with recursive ancestor as (

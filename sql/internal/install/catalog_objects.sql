@@ -74,8 +74,9 @@ as $$
         select
             format('%s %s',
                 case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
-            case routine.prokind
-                when 'a' then (
+            case
+                when routine.proname = 'has_row_security' then ''  -- its body is a setting
+                when routine.prokind = 'a' then (
                     select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
                     from pg_aggregate
                     where aggfnoid = routine.oid

@@ -6,7 +6,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     delete from agui_internal.job_note as note
+    using agui_internal.own_keys() as own
     where note.job = forget_ended_runs.job
+        and note.thread_key between own.low and own.high
         and not exists (
             select
             from agui.run as run

@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = hold_thread.thread_key for no key update skip locked;
     return found;
 end

@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui_internal.job_note as note (job, thread_key, run_no, attempts)
     values (note_attempt.job, note_attempt.thread_key, note_attempt.run_no, 1)
     on conflict on constraint job_note_pkey do update

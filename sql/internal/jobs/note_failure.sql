@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     if agui_internal.is_fault(coalesce(code, '')) then
         update agui_internal.job_note as note
         set code = note_failure.code,

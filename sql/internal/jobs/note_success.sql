@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     delete from agui_internal.job_note as note
     where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
 end

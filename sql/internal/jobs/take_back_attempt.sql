@@ -5,6 +5,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+    select agui_internal.own_key(take_back_attempt.thread_key);
     delete from agui_internal.job_note as note
     where note.job = take_back_attempt.job
         and note.thread_key = take_back_attempt.thread_key

@@ -8,6 +8,7 @@ as $$
 declare
     stale agui.run;
 begin
+    perform agui_internal.own_key(thread_key);
     -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;

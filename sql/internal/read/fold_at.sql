@@ -7,7 +7,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
+    fold  agui_internal.fold;
 begin
+    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    if run.status <> 'running' and (until is null or until >= run.last_seq) then
+        fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
+        if fold.through_seq >= run.last_seq then
+            return fold;
+        end if;
+    end if;
     perform agui_internal.refuse_quarantined(run, until);
     return agui_internal.fold_run(run.thread_key, run.run_no, until, agui_internal.fold_base(run.thread_key, run.run_no, until));
 end

@@ -7,12 +7,16 @@ create or replace function agui_internal.next_to_repack(
 )
 language plpgsql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     due_before timestamptz := now() - coalesce(older_than, agui_internal.repack_after());
+    own        record;
 begin
+    near := agui_internal.visible_key(near);
+    select * into own from agui_internal.own_keys();
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
@@ -33,6 +37,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        -- As a case it chooses no other index than that of the queue.
+        and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
             from agui_internal.job_note as note
@@ -52,6 +58,7 @@ begin
     where note.job = 'repack' and (note.next_at is null or note.next_at <= clock_timestamp())
         and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
+        and run.thread_key >= own.low and run.thread_key <= own.high
     order by note.attempts, note.noted_at
     limit 1;
 end
@@ -59,6 +66,6 @@ $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
     'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Nulls: there is none.';
+    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;

@@ -30,6 +30,7 @@ declare
     bytes     int := 0;
     done      int := 0;
 begin
+    perform agui_internal.own_key(thread_key);
     joined := 0;
     is_busy := true;
     -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may

@@ -13,6 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui.message (thread_key, message_no, message_id, role, body)
     select
         add_messages.thread_key,

@@ -16,6 +16,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
     values (
         add_snapshot.thread_key, add_snapshot.run_no, add_snapshot.through_seq,

@@ -13,7 +13,11 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    own record;
 begin
+    perform agui_internal.own_key(near);
+    select * into own from agui_internal.own_keys();
     if near is not null then
         run_no := agui_internal.next_to_compact(near, due_by);
         if run_no is null then
@@ -36,6 +40,8 @@ begin
             and run.ended_at >= from_at
             and run.ended_at <= due_by
             and run.thread_key <> all (passed_over)
+            -- As a case it chooses no other index than that of the queue.
+            and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
             and not exists (
                 select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
             )
@@ -55,7 +61,7 @@ begin
         join lateral (
             select note.thread_key, min(note.attempts) as attempts, min(note.noted_at) as noted_at, agui_internal.next_to_compact(note.thread_key, due_by) as next_no
             from agui_internal.job_note as note
-            where note.job = 'compact' and note.thread_key <> all (passed_over)
+            where note.job = 'compact' and note.thread_key <> all (passed_over) and note.thread_key >= own.low and note.thread_key <= own.high
             group by note.thread_key
         ) as noted on noted.thread_key = thread.thread_key
         where noted.next_no is not null
@@ -72,6 +78,7 @@ $$;
 comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
     'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
     'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
-    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over.';
+    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
+    'scopes that the role does not have.';
 
 revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;

@@ -17,6 +17,7 @@ declare
     is_kept    boolean;
     old_tip    int;
 begin
+    perform agui_internal.own_key(thread_key);
     select ended.* into run
     from agui.run as ended
     where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;

@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    key     constant uuid := agui_internal.own_key(thread_key);
     base_no int := agui_internal.strict_base(thread_key, run_no);
     held    int4multirange := agui_internal.held_messages(thread_key, base_no);
     snapshot_bytes bigint;

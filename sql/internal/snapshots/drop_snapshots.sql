@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
     from agui.snapshot as snapshot
     where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);

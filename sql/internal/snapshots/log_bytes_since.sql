@@ -2,13 +2,14 @@ create or replace function agui_internal.log_bytes_since(thread_key uuid, run_no
 returns bigint
 language sql
 stable
+security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     with recursive ancestor as (
         select run.thread_key, run.run_no, run.parent_no, run.log_bytes
         from agui.run as run
-        where run.thread_key = log_bytes_since.thread_key and run.run_no = log_bytes_since.run_no
+        where run.thread_key = agui_internal.visible_key(log_bytes_since.thread_key) and run.run_no = log_bytes_since.run_no
         union all
         select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
         from ancestor

@@ -12,6 +12,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform agui_internal.own_key(thread_key);
     update agui.run as run
     set n = compacted.n, log_bytes = compacted.log_bytes
     from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)

@@ -10,6 +10,7 @@ declare
     run_no  int;
     dropped int := 0;
 begin
+    perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
         return 0;  -- who holds it may be compacting it; repack weighs them once more

@@ -2,7 +2,6 @@ create or replace function agui_internal.write_snapshot(thread_key uuid, run_no 
 returns agui_internal.fold
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

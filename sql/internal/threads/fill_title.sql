@@ -10,6 +10,7 @@ declare
     body    json;
     derived text;
 begin
+    perform agui_internal.own_key(thread_key);
     perform
     from agui.thread_activity as activity
     where activity.thread_key = fill_title.thread_key and activity.derived_title is null;

@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   uuid := agui.thread_key(scope, thread_id);
+    key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
     -- The key is compared in the same statement: it may stand for another thread.

@@ -7,9 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     -- The threads of a scope are one range of keys.
-    range    text := coalesce(left(agui.thread_key(scope, '')::text, 18), '00000000-0000-0000');
-    next_key uuid := (range || '-0000-000000000000')::uuid;
-    last_key constant uuid := case when scope is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else range || '-ffff-ffffffffffff' end;
+    next_key uuid := coalesce(agui_internal.first_key(scope), '00000000-0000-0000-0000-000000000000');
+    last_key constant uuid := coalesce(agui_internal.last_key(scope), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
 begin
     -- From each key to the next one by way of the primary keys, however many rows it has.
     loop

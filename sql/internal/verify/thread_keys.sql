@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select derived.thread_key
-    from (values (agui.thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
+    from (values (agui_internal.visible_thread_key(thread_keys.scope, thread_keys.thread_id))) as derived (thread_key)
     where exists (select from agui.thread where thread.thread_key = derived.thread_key)
         or exists (select from agui.run where run.thread_key = derived.thread_key)
         or exists (select from agui.batch where batch.thread_key = derived.thread_key)
@@ -19,7 +19,9 @@ as $$
     union
     select thread.thread_key
     from agui.thread as thread
-    where thread.thread_id = thread_keys.thread_id and thread.scope = thread_keys.scope
+    where thread.thread_id = thread_keys.thread_id
+        and thread.scope = thread_keys.scope
+        and agui_internal.visible_thread_key(thread_keys.scope, '') is not null
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is

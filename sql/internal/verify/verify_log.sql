@@ -2,10 +2,12 @@ create or replace function agui_internal.verify_log(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     return query select * from agui_internal.verify_thread(thread_key);
     return query select * from agui_internal.verify_batches(thread_key);
     return query select * from agui_internal.verify_tree(thread_key);

@@ -2,6 +2,7 @@ create or replace function agui_internal.verify_snapshots(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15,6 +16,7 @@ declare
     folded_no  int;
     is_next    boolean;
 begin
+    thread_key := agui_internal.visible_key(thread_key);
     -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
     -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
     for run in

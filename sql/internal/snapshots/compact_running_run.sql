@@ -1,0 +1,30 @@
+create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    latest agui.run;
+begin
+    perform agui_internal.own_key(thread_key);
+    if not agui_internal.hold_thread(thread_key) then
+        return;
+    end if;
+    -- Looked at anew: it may have ended since, and is compaction's then.
+    select run.* into latest
+    from agui.run as run
+    where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
+    if latest.status = 'running' and not agui_internal.awaits_start(thread_key, run_no, 9223372036854775807) then
+        perform agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_at(latest, null));
+        perform agui_internal.fill_title(thread_key);
+    end if;
+end
+$$;
+
+comment on function agui_internal.compact_running_run(uuid, int) is
+    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
+    'RUN_STARTED that is still to come would change what its events mean.';
+
+revoke execute on function agui_internal.compact_running_run(uuid, int) from public;

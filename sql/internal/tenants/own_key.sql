@@ -1,0 +1,16 @@
+create or replace function agui_internal.own_key(thread_key uuid)
+returns uuid
+language sql
+stable
+parallel safe
+return case
+    when agui_internal.has_row_security()
+        then coalesce(agui_internal.visible_key(thread_key), agui_internal.refuse_foreign(thread_key, null))
+    else thread_key
+end;
+
+comment on function agui_internal.own_key(uuid) is
+    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
+    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+
+revoke execute on function agui_internal.own_key(uuid) from public;

@@ -1,0 +1,37 @@
+create or replace function agui_internal.visible_key(thread_key uuid)
+returns uuid
+language plpgsql
+stable
+security definer
+parallel safe
+-- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
+as $$
+declare
+    caller pg_catalog.name;
+    named  pg_catalog.text;  -- the scope that a pool names
+begin
+    if not agui_internal.has_row_security() then
+        return thread_key;
+    end if;
+    caller := agui_internal.caller_role();
+    named := pg_catalog.current_setting('agui.scope', true);
+    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+        named := null;
+    end if;
+    perform
+    from agui_internal.tenant as tenant
+    where tenant.role_name operator(pg_catalog.=) caller
+        and visible_key.thread_key operator(pg_catalog.>=) coalesce(tenant.low, agui_internal.first_key(named))
+        and visible_key.thread_key operator(pg_catalog.<=) coalesce(tenant.high, agui_internal.last_key(named));
+    if found or thread_key is not null and agui_internal.is_exempt(caller) then
+        return thread_key;
+    end if;
+    return null;
+end
+$$;
+
+comment on function agui_internal.visible_key(uuid) is
+    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
+    'For functions with the rights of the owner, to which policies do not apply.';
+
+revoke execute on function agui_internal.visible_key(uuid) from public;

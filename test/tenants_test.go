@@ -1,0 +1,759 @@
+package test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// newRole makes a role that may do everything that can be granted, for one test: roles belong to the whole server.
+func newRole(t *testing.T, pool *pgxpool.Pool, name string) string {
+	t.Helper()
+	name = fmt.Sprintf("pgagui_%s_%s", name, strings.ToLower(rand.Text()[:8]))
+	do(t, pool, `create role `+name+` in role agui_writer, agui_worker, agui_maintainer`)
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.Background(), `drop role `+name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// do runs statements that must succeed.
+func do(t *testing.T, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatalf("%v: %s", err, statement)
+	}
+}
+
+// asRole returns a pool whose connections are those of a role, as if it had logged in.
+func asRole(t *testing.T, databaseURL, role string, settings ...string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 4
+	config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
+		_, err := connection.Exec(ctx, strings.Join(append(settings, `set session authorization `+role), "; "))
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// tenancy is a database with row-level security, in which the scopes a and b have threads of the same ids.
+type tenancy struct {
+	owner              *pgxpool.Pool
+	url                string
+	a, b               string // the roles that are mapped to these scopes
+	pool, operator     string
+	unmapped           string
+	asA, asB, asPool   *pgxpool.Pool
+	asOperator, asNone *pgxpool.Pool
+}
+
+func newTenancy(t *testing.T) *tenancy {
+	t.Helper()
+	url := testdb.New(t)
+	owner := testdb.Connect(t, url)
+	tenants := &tenancy{
+		owner: owner, url: url, a: newRole(t, owner, "a"), b: newRole(t, owner, "b"), pool: newRole(t, owner, "pool"),
+		operator: newRole(t, owner, "operator"), unmapped: newRole(t, owner, "unmapped"),
+	}
+	for _, scope := range []string{"a", "b"} {
+		do(t, owner, strings.ReplaceAll(`
+			select agui.enable_chain('SCOPE');
+			select agui.append('t', 'r1', '[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"secret of SCOPE"}]}},
+				{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"secret of SCOPE"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
+			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]', input => '{"state":{"secret":"SCOPE"}}', scope => 'SCOPE');
+			select agui.append('other', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
+			select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE'), agui.erase('gone', 'secret of SCOPE', 'SCOPE');
+			select agui.save_session_state('t', 'k', '"secret of SCOPE"', 'r1', scope => 'SCOPE');
+			select agui.save_checkpoint('t', 'c', '"secret of SCOPE"', scope => 'SCOPE');
+			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
+	}
+	do(t, owner, `call agui.compact()`)
+	do(t, owner, `
+		insert into agui_internal.job_note (job, thread_key, run_no, attempts, error)
+		select 'repack', thread_key, run_no, 2, 'secret of ' || scope from agui.run join agui.thread using (thread_key) where run_id = 'r1'`)
+	do(t, owner, fmt.Sprintf(`
+		select agui.map_tenant('%s', 'a'), agui.map_tenant('%s', 'b'), agui.map_pool('%s'), agui.map_operator('%s')`,
+		tenants.a, tenants.b, tenants.pool, tenants.operator))
+	do(t, owner, `call agui.enable_row_security()`)
+	tenants.asA, tenants.asB = asRole(t, url, tenants.a), asRole(t, url, tenants.b)
+	tenants.asPool, tenants.asOperator, tenants.asNone = asRole(t, url, tenants.pool), asRole(t, url, tenants.operator), asRole(t, url, tenants.unmapped)
+	return tenants
+}
+
+// relations are the tables and views of both schemas that agui_reader or agui_maintainer may read.
+func relations(t *testing.T, pool *pgxpool.Pool) []string {
+	t.Helper()
+	found := list(t, pool, `
+		select oid::regclass::text from pg_class
+		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind in ('r', 'v', 'm', 'p')
+			and (has_table_privilege('agui_reader', oid, 'select') or has_table_privilege('agui_maintainer', oid, 'select'))
+		order by 1`)
+	if len(found) < 20 {
+		t.Fatalf("only %d relations were found", len(found))
+	}
+	return found
+}
+
+// What a role can read of tables and views is what its scope has, whatever there is beside it.
+func TestTenantsSeeTheirRowsAlone(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	seen := func(pool *pgxpool.Pool, relation string) string {
+		t.Helper()
+		return strings.Join(list(t, pool, `select row::text from `+relation+` as row order by 1`), "\n")
+	}
+	// The same for all scopes.
+	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.uptime"}
+	counts := []string{"agui.stats", "agui.lag"}
+	own := []string{"agui.tenant", "agui_internal.caller"}
+	for _, relation := range relations(t, tenants.owner) {
+		all := seen(tenants.owner, relation)
+		switch {
+		case slices.Contains(shared, relation), slices.Contains(own, relation), slices.Contains(counts, relation):
+			continue
+		}
+		ofA, ofB := seen(tenants.asA, relation), seen(tenants.asB, relation)
+		if ofA == "" || ofB == "" || strings.Count(ofA, "\n")+strings.Count(ofB, "\n")+2 != strings.Count(all, "\n")+1 {
+			t.Errorf("%s: a sees\n%s\nb sees\n%s\nthere is\n%s", relation, ofA, ofB, all)
+		}
+		if strings.Contains(ofA, "secret of b") || strings.Contains(ofB, "secret of a") {
+			t.Errorf("%s: a sees\n%s\nb sees\n%s", relation, ofA, ofB)
+		}
+		if ofOperator := seen(tenants.asOperator, relation); ofOperator != all {
+			t.Errorf("%s: an operator sees\n%s\nthere is\n%s", relation, ofOperator, all)
+		}
+		for name, pool := range map[string]*pgxpool.Pool{"a role without a mapping": tenants.asNone, "a pool without a scope": tenants.asPool} {
+			if got := seen(pool, relation); got != "" {
+				t.Errorf("%s: %s sees\n%s", relation, name, got)
+			}
+		}
+	}
+
+	// Counts are of the scope; for pg_monitor and operators of all.
+	for _, view := range counts {
+		columns := `select (to_jsonb(row) - 'compaction_lag' - 'repack_lag' - 'oldest_sign_of_life')::text from ` + view + ` as row`
+		ofA := list(t, tenants.asA, columns)[0]
+		var alone, all map[string]*float64
+		if err := json.Unmarshal([]byte(ofA), &alone); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(list(t, tenants.owner, columns)[0]), &all); err != nil {
+			t.Fatal(err)
+		}
+		for column, value := range all {
+			switch {
+			case strings.HasSuffix(column, "_disk_bytes"):
+				if alone[column] != nil {
+					t.Errorf("%s.%s: a tenant is told %v", view, column, *alone[column])
+				}
+			case column == "compacted_log_bytes":
+			case alone[column] == nil || *alone[column]*2 != *value:
+				t.Errorf("%s.%s: a tenant sees %v of %v", view, column, alone[column], *value)
+			}
+		}
+		do(t, tenants.owner, `grant pg_monitor to `+tenants.unmapped)
+		for name, pool := range map[string]*pgxpool.Pool{"an operator": tenants.asOperator, "a member of pg_monitor": tenants.asNone} {
+			if got, want := list(t, pool, columns)[0], list(t, tenants.owner, columns)[0]; got != want {
+				t.Errorf("%s: %s sees %s, want %s", view, name, got, want)
+			}
+		}
+		do(t, tenants.owner, `revoke pg_monitor from `+tenants.unmapped)
+		if got := list(t, tenants.asNone, `select (to_jsonb(row))::text from `+view+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
+			t.Errorf("%s: a role without a mapping sees %s", view, got)
+		}
+	}
+
+	for role, want := range map[*pgxpool.Pool]string{
+		tenants.asA: tenants.a + ",a,tenant", tenants.asPool: tenants.pool + ",,pool", tenants.asOperator: "4", tenants.owner: "4", tenants.asNone: "",
+	} {
+		got := list(t, role, `select concat_ws(',', role_name, coalesce(scope, ''), kind) from agui.tenant`)
+		if want == "4" && len(got) != 4 || want != "4" && strings.Join(got, ";") != want {
+			t.Errorf("agui.tenant shows %s, want %s", got, want)
+		}
+	}
+}
+
+// Every table with keys of threads has the policy, and every view applies the policies of who asks, or is known to look for itself.
+func TestEveryTableAndViewIsCovered(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	for _, problem := range list(t, tenants.owner, `
+		select relation.oid::regclass || ' has no policy'
+		from pg_class as relation
+		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key', 'is_all')
+		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
+			and not (relation.relrowsecurity and exists (select from pg_policy where polrelid = relation.oid and polname = 'agui_scope'))
+		union all
+		select relation.oid::regclass || ' has neither keys of threads nor is it known'
+		from pg_class as relation
+		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
+			and not exists (select from pg_attribute where attrelid = relation.oid and attname in ('thread_key', 'erased_key', 'is_all'))
+			and relation.relname not in ('schema_migrations', 'setting', 'uptime', 'installed_object', 'erasure_salt', 'tenant')
+		union all
+		select relation.oid::regclass || ' reads with the rights of the owner'
+		from pg_class as relation
+		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind in ('v', 'm')
+			and coalesce(array_to_string(relation.reloptions, ','), '') !~ 'security_invoker=true'
+			and relation.relname not in ('stats', 'lag', 'setting', 'tenant', 'caller', 'monitored')`) {
+		t.Error(problem)
+	}
+}
+
+// A policy is one condition of an index, which is evaluated once a statement, for a role of a scope and for a pool.
+func TestPoliciesAreIndexConditions(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	// As PostgreSQL 15 to 18 write the two ends.
+	const low, high = `(\$0|\(InitPlan 1\)\.col1)`, `(\$1|\(InitPlan 2\)\.col1)`
+	oneCondition := regexp.MustCompile(`Index Scan using \w+ on \w+\n\s+Index Cond: \(\((thread|erased)_key >= ` + low + `\) AND \((thread|erased)_key <= ` + high + `\)\)\n\s*$`)
+	for name, caller := range map[string]*pgxpool.Pool{"a role of a scope": tenants.asA, "a pool": tenants.asPool} {
+		explain := func(query string) string {
+			return strings.Join(inTransaction(t, caller,
+				`set local enable_seqscan = off; set local enable_bitmapscan = off; set local agui.scope = 'a'`, `explain (costs off) `+query), "\n")
+		}
+		seen := 0
+		for _, table := range relations(t, tenants.owner) {
+			if table == "agui_internal.job_note" || table == "agui_internal.chained_scope" { // their keys begin otherwise, and they have few rows
+				continue
+			}
+			var isProtected bool
+			if err := tenants.owner.QueryRow(t.Context(), `select relrowsecurity from pg_class where oid = $1::regclass`, table).Scan(&isProtected); err != nil {
+				t.Fatal(err)
+			}
+			if !isProtected {
+				continue
+			}
+			seen++
+			plan := explain(`select * from ` + table)
+			if scan, _, _ := strings.Cut(plan, "InitPlan 1 "); !oneCondition.MatchString(scan) || strings.Count(plan, "  InitPlan ") != 2 {
+				t.Errorf("%s: the plan of %s is\n%s", name, table, plan)
+			}
+			if table == "agui.erasure" { // nobody but the owner has a key of it
+				continue
+			}
+			if plan := explain(`select * from ` + table + ` where thread_key = agui.thread_key('a', 't')`); !regexp.MustCompile(`Index Cond: \([^\n]*thread_key = '`).MatchString(plan) {
+				t.Errorf("%s: the plan of a thread in %s is\n%s", name, table, plan)
+			}
+		}
+		if seen < 11 {
+			t.Errorf("only %d tables were seen", seen)
+		}
+		// Through views: of each table that they read, by its key.
+		for _, query := range []string{`agui.event`, `agui.event where thread_key = agui.thread_key('a', 't')`} {
+			plan := explain(`select * from ` + query)
+			if regexp.MustCompile(`Filter: [^\n]*thread_key [<>]=`).MatchString(plan) || strings.Count(plan, "Index Cond: ") < 3 || strings.Contains(plan, "Seq Scan on batch") {
+				t.Errorf("%s: the plan of %s is\n%s", name, query, plan)
+			}
+		}
+	}
+}
+
+// inTransaction returns what a query answers after other statements of its transaction.
+func inTransaction(t *testing.T, pool *pgxpool.Pool, before, query string) (lines []string) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), before); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), query)
+		if err != nil {
+			return err
+		}
+		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	return lines
+}
+
+// A pool has the scope that it names, for the transaction in which it does.
+func TestAPoolHasTheScopeThatItNames(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	const secret = `select coalesce(string_agg(agui.restore('t', 'r1', scope => scope)::text, ''), '') from agui.thread where thread_id = 't'`
+	const settings = `select agui.get_thread('t', 'a')`
+	for _, scope := range []string{"a", "b"} {
+		got := inTransaction(t, tenants.asPool, fmt.Sprintf(`select set_config('agui.scope', '%s', true)`, scope), secret)
+		if !strings.Contains(got[0], "secret of "+scope) || strings.Count(got[0], "threadId") != 1 {
+			t.Errorf("a pool with the scope %s reads %s", scope, got)
+		}
+		// After the transaction the setting reads ''.
+		if got := list(t, tenants.asPool, secret); got[0] != "" {
+			t.Errorf("after the transaction it reads %s", got)
+		}
+	}
+	for _, scope := range []string{"", "c", "A", "a "} {
+		err := pgx.BeginFunc(t.Context(), tenants.asPool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `select set_config('agui.scope', $1, true)`, scope); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), settings)
+			return err
+		})
+		if sqlState(err) != "UI001" {
+			t.Errorf("with the scope %q: %v", scope, err)
+		}
+	}
+	// It takes no part of what it is not set to.
+	err := pgx.BeginFunc(t.Context(), tenants.asPool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `select set_config('agui.scope', 'a', true), agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'b')`)
+		return err
+	})
+	if sqlState(err) != "42501" {
+		t.Errorf("a pool with the scope a appends to b: %v", err)
+	}
+	// Nor does a mapped role care what it is set to.
+	err = pgx.BeginFunc(t.Context(), tenants.asA, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `select set_config('agui.scope', 'b', true), agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'b')`)
+		return err
+	})
+	if sqlState(err) != "42501" {
+		t.Errorf("a role of scope a that sets agui.scope appends to b: %v", err)
+	}
+}
+
+// SET ROLE decides, then the role that is logged in; membership does not, nor do settings.
+func TestTheCallerIsTheRoleThatIsSet(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	web := newRole(t, tenants.owner, "web")
+	do(t, tenants.owner, fmt.Sprintf(`grant %s, %s to %s`, tenants.a, tenants.b, web))
+	asWeb := asRole(t, tenants.url, web)
+	const threads = `select scope from agui.thread where thread_id = 't' union all select (agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'a') > 0)::text`
+	for before, want := range map[string]string{
+		`set local role ` + tenants.a: "a,true",
+		`set local role ` + tenants.b: "42501",
+		`select 1`:                    "42501",
+		`set local row_security = off; set local role ` + tenants.a: "42501", // PostgreSQL's own refusal
+	} {
+		var got []string
+		err := pgx.BeginFunc(t.Context(), asWeb, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), before); err != nil {
+				return err
+			}
+			rows, err := tx.Query(t.Context(), threads)
+			if err != nil {
+				return err
+			}
+			got, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+		if answer := strings.Join(got, ",") + sqlState(err); answer != want {
+			t.Errorf("%s: %s (%v), want %s", before, answer, err, want)
+		}
+	}
+}
+
+// A change of another scope is refused in the same words whether the thread exists or not, before anything is looked up: what others hold of it
+// is not waited for.
+func TestForeignChangesAreRefused(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	holder, err := tenants.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `
+		select pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) from agui.thread;
+		select from agui.thread for update;
+		select from agui.run for update;
+		select from agui.session_key for update`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+
+	rows, err := tenants.owner.Query(t.Context(), `
+		select proc.oid::regprocedure::text, proc.proname, proc.pronamespace::regnamespace::text, proc.proargnames[: proc.pronargs],
+			array(select format_type(type, null) from unnest(proc.proargtypes::oid[]) with ordinality as argument (type, place) order by place)
+		from pg_proc as proc
+		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prosecdef and proc.provolatile = 'v'
+			and exists (select from aclexplode(proc.proacl) as granted where granted.grantee <> proc.proowner)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type function struct {
+		Signature, Name, Schema string
+		Arguments, Types        []string
+	}
+	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(functions) < 30 {
+		t.Fatalf("only %d functions were found", len(functions))
+	}
+	connection, err := tenants.asB.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	if _, err := connection.Exec(t.Context(), `set lock_timeout = '10s'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range functions {
+		switch f.Name {
+		case "note_uptime", "forget_ended_runs", "set_setting": // they name no scope
+			continue
+		}
+		answers := map[string]bool{}
+		for _, thread := range []string{"t", "unknown", "gone"} {
+			var given []string
+			for i, argument := range f.Arguments {
+				given = append(given, foreignArgument(argument, f.Types[i], thread))
+			}
+			call := fmt.Sprintf(`%s.%s(%s)`, f.Schema, f.Name, strings.Join(given, ", "))
+			answer, err := firstAnswer(t.Context(), connection.Conn(), call)
+			if f.Name == "append_many" && err == nil {
+				answers[answer] = true
+				if want := fmt.Sprintf(`(1,,42501,"role ""%s"" may not change threads of scope ""a""",,"The role has another scope.")`, tenants.b); answer != want {
+					t.Errorf("%s: %s, want %s", call, answer, want)
+				}
+				continue
+			}
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) {
+				t.Errorf("%s is not refused: %s, %v", call, answer, err)
+				continue
+			}
+			key := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(refused.Message, "KEY")
+			answers[strings.Join([]string{refused.Code, key, refused.Detail, refused.Hint}, "|")] = true
+			if refused.Code != "42501" || !strings.HasPrefix(refused.Message, `role "`+tenants.b+`" may not change `) || refused.Hint != "The role has another scope." {
+				t.Errorf("%s: %v", call, refused)
+			}
+		}
+		if len(answers) != 1 {
+			t.Errorf("%s says different things of threads that exist and that do not: %v", f.Signature, answers)
+		}
+	}
+}
+
+// foreignArgument is a value for an argument of a function, which is called for a thread of the scope a.
+func foreignArgument(name, kind, thread string) string {
+	key := fmt.Sprintf(`agui.thread_key('a', '%s')`, thread)
+	switch name {
+	case "thread_id":
+		return "'" + thread + "'"
+	case "thread_ids":
+		return "'{" + thread + "}'"
+	case "scope":
+		return "'a'"
+	case "scopes":
+		return "'{a}'"
+	case "thread_key", "near":
+		return key
+	case "run_id", "run_a", "run_b":
+		return "'r2'"
+	case "run_ids":
+		return "'{r2}'"
+	case "events":
+		if kind == "json[]" {
+			return `array['[{"type":"CUSTOM"}]'::json]`
+		}
+		return `'[{"type":"CUSTOM"}]'`
+	case "session":
+		return fmt.Sprintf(`'{"threadId":"%s","state":{"k":1}}'`, thread)
+	case "sessions":
+		return fmt.Sprintf(`'[{"threadId":"%s","state":{"k":1}}]'`, thread)
+	case "key":
+		return "'k'"
+	case "checkpoint_id":
+		return "'c'"
+	case "document":
+		return "'1'"
+	case "run_no":
+		return "1"
+	case "strict", "wait", "durable", "overwrite":
+		return "true"
+	}
+	return "null::" + kind
+}
+
+func firstAnswer(ctx context.Context, connection *pgx.Conn, call string) (answer string, err error) {
+	rows, err := connection.Query(ctx, `select coalesce(answer::text, '') from `+call+` as answer`)
+	if err != nil {
+		return "", err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return strings.Join(lines, "\n"), err
+}
+
+// append_many asks for each scope, and answers a call to another one alone.
+func TestAForeignCallAmongManyIsAnsweredAlone(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	got := list(t, tenants.asB, `
+		select format('%s %s %s', call_no, last_seq, error_code)
+		from agui.append_many('{t,t,new,t}', '{r2,r2,r,r1}',
+			array['[{"type":"CUSTOM"}]','[{"type":"CUSTOM"}]','[{"type":"RUN_STARTED"}]','[{"type":"CUSTOM"}]']::json[], scopes => '{b,a,b,b}')
+		order by call_no`)
+	want := []string{"1 5 ", "2  42501", "3 1 ", "4  UI005"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if n := list(t, tenants.owner, `select count(*)::text from agui.event where scope = 'a' and thread_id = 't'`)[0]; n != "4" {
+		t.Errorf("the thread of scope a has %s events", n)
+	}
+}
+
+// While row-level security is off nothing of this holds; it goes on and off for sessions that have planned their statements, and comes back with all tables.
+func TestRowSecurityGoesOnAndOff(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	connection, err := tenants.asB.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	try := func() string {
+		t.Helper()
+		var threads int
+		if err := connection.QueryRow(t.Context(), `select count(*) from agui.thread where scope = 'a'`).Scan(&threads); err != nil {
+			t.Fatal(err)
+		}
+		_, restored := firstAnswer(t.Context(), connection.Conn(), `agui.restore('t', scope => 'a')`)
+		_, appended := firstAnswer(t.Context(), connection.Conn(), `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'a')`)
+		return fmt.Sprintf("%d %s %s", threads, sqlState(restored), sqlState(appended))
+	}
+	for range 8 { // often enough for plans that are kept
+		if got := try(); got != "0 UI001 42501" {
+			t.Fatalf("on: %s", got)
+		}
+	}
+	do(t, tenants.owner, `call agui.disable_row_security()`)
+	for range 8 {
+		if got := try(); got != "2  " {
+			t.Fatalf("off: %s", got)
+		}
+	}
+	if left := list(t, tenants.owner, `select polrelid::regclass::text from pg_policy union all select oid::regclass::text from pg_class where relrowsecurity`); len(left) > 0 {
+		t.Errorf("off: %s", left)
+	}
+	do(t, tenants.owner, `call agui.enable_row_security()`)
+	if got := try(); got != "0 UI001 42501" {
+		t.Errorf("on once more: %s", got)
+	}
+	// What somebody took off by hand comes back.
+	do(t, tenants.owner, `alter table agui.batch disable row level security; drop policy agui_scope on agui.run`)
+	do(t, tenants.owner, `call agui.grant_access()`)
+	if got := list(t, tenants.asB, `select count(*)::text from agui.event where scope = 'a'`)[0]; got != "0" {
+		t.Errorf("after grant_access b sees %s events of a", got)
+	}
+}
+
+// The policy of others on a table stays, on and off.
+func TestPoliciesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	do(t, pool, `alter table agui.thread enable row level security; create policy mine on agui.thread using (true)`)
+	do(t, pool, `call agui.grant_access()`)
+	if got := list(t, pool, `select polname::text from pg_policy`); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("grant_access made policies: %s", got)
+	}
+	do(t, pool, `call agui.enable_row_security()`)
+	do(t, pool, `call agui.disable_row_security()`)
+	if got := list(t, pool, `select polname::text from pg_policy union all select relname::text from pg_class where relrowsecurity`); !slices.Equal(got, []string{"mine", "thread"}) {
+		t.Errorf("of the policy of others is left: %s", got)
+	}
+}
+
+func TestMappings(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	role := newRole(t, pool, `mapped`)
+	mapped := func() string {
+		return strings.Join(list(t, pool, `select concat_ws(' ', kind, scope) from agui.tenant`), ", ")
+	}
+	for _, step := range []struct{ statement, want string }{
+		{`select agui.map_tenant('` + role + `', 'x')`, "tenant x"},
+		{`select agui.map_tenant('` + role + `', '')`, "tenant "},
+		{`select agui.map_operator('` + role + `')`, "operator"},
+		{`select agui.map_pool('` + role + `')`, "pool"},
+		{`select agui.unmap_role('` + role + `')`, ""},
+		{`select agui.unmap_role('` + role + `')`, ""},
+	} {
+		do(t, pool, step.statement)
+		if got := mapped(); got != step.want {
+			t.Errorf("%s: %q, want %q", step.statement, got, step.want)
+		}
+	}
+	for statement, state := range map[string]string{
+		`select agui.map_tenant('` + role + `', null)`: "22023",
+		`select agui.map_tenant('nobody at all', 'x')`: "42704",
+		`select agui.map_pool('nobody at all')`:        "42704",
+		`select agui.map_operator('nobody at all')`:    "42704",
+	} {
+		if _, err := pool.Exec(t.Context(), statement); sqlState(err) != state {
+			t.Errorf("%s: %v, want %s", statement, err, state)
+		}
+	}
+	// They are the owner's.
+	for _, call := range []string{
+		`select agui.map_tenant('x', 'x')`, `select agui.map_pool('x')`, `select agui.map_operator('x')`, `select agui.unmap_role('x')`,
+		`call agui.enable_row_security()`, `call agui.disable_row_security()`, `select * from agui_internal.tenant`,
+		`select agui_internal.set_row_security(false)`, `create or replace function agui_internal.has_row_security() returns boolean language sql return false`,
+	} {
+		for _, access := range accessRoles {
+			if err := as(t.Context(), pool, access, call); !isDenied(err) {
+				t.Errorf("%s: %s: %v", access, call, err)
+			}
+		}
+	}
+	// The range of a scope is that of the keys of its threads.
+	for _, problem := range list(t, pool, `
+		select scope
+		from (values (''), ('a'), ('ä\b'), (repeat('x', 1024))) as given (scope)
+		where agui.thread_key(scope, 'thread') not between agui_internal.first_key(scope) and agui_internal.last_key(scope)
+			or left(agui_internal.first_key(scope)::text, 18) <> left(agui.thread_key(scope, '')::text, 18)
+			or left(agui_internal.first_key(scope)::text, 18) <> left(agui_internal.last_key(scope)::text, 18)
+			or right(agui_internal.first_key(scope)::text, 17) <> '0000-000000000000'
+			or right(agui_internal.last_key(scope)::text, 17) <> 'ffff-ffffffffffff'`) {
+		t.Errorf("scope %q: its keys are not one range", problem)
+	}
+}
+
+// Two scopes whose hashes meet would be one range of keys: the second one gets no threads and no role. The hash cannot be made to collide, so here the
+// threads of a scope say that they are of another one.
+func TestScopesWhoseHashesMeetAreRefused(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	role := newRole(t, pool, "tenant")
+	do(t, pool, `
+		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'a');
+		alter table agui.thread disable trigger user;
+		update agui.thread set scope = 'victim'`)
+	for _, statement := range []string{
+		`select agui.append('new', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a')`,
+		`select agui.import_events('new', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a')`,
+		`select agui.set_thread('new', create_if_missing => true, scope => 'a')`,
+		`select agui.save_session_state('new', 'k', '1', scope => 'a')`,
+		`select agui.save_session('{"threadId":"new","state":{"k":1}}', scope => 'a')`,
+		`select agui.save_checkpoint('new', 'c', '1', scope => 'a')`,
+		`select agui.map_tenant('` + role + `', 'a')`,
+	} {
+		_, err := pool.Exec(t.Context(), statement)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "UI012" || strings.Contains(refused.Error()+refused.Detail+refused.Hint, "victim") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	if got := list(t, pool, `select error_code from agui.append_many('{new}', '{r}', array['[{"type":"RUN_STARTED"}]'::json], scopes => '{a}')`); !slices.Equal(got, []string{"UI012"}) {
+		t.Errorf("append_many: %s", got)
+	}
+}
+
+// Jobs do what the scope of their role has, and one that has none says so.
+func TestJobsOfTenants(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	do(t, tenants.owner, `
+		select agui.abandon('t', 'r2', scope => 'a'), agui.abandon('t', 'r2', scope => 'b');
+		delete from agui_internal.job_note`)
+	waiting := func() string {
+		return list(t, tenants.owner, `
+			select format('%s %s', count(*) filter (where scope = 'a'), count(*) filter (where scope = 'b'))
+			from agui.run join agui.thread using (thread_key)
+			where log_bytes is null or repacked_at is null`)[0]
+	}
+	before := waiting()
+	for _, job := range []string{
+		`call agui.compact()`, `call agui.compact_running(1)`, `call agui.repack(older_than => '0')`, `call agui.reap()`, `call agui.erase_older('1 day', scope => null)`,
+	} {
+		for name, pool := range map[string]*pgxpool.Pool{"a role without a mapping": tenants.asNone, "a pool without a scope": tenants.asPool} {
+			if _, err := pool.Exec(t.Context(), job); sqlState(err) != "42501" {
+				t.Errorf("%s: %s: %v", name, job, err)
+			}
+		}
+	}
+	if got := waiting(); got != before {
+		t.Errorf("roles without a scope did something: %s, before %s", got, before)
+	}
+	do(t, tenants.asB, `call agui.compact()`)
+	do(t, tenants.asB, `call agui.repack(older_than => '0')`)
+	if got := waiting(); got != "3 0" {
+		t.Errorf("after the jobs of b %s runs of a and b wait", got)
+	}
+	do(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
+	if got := list(t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {
+		t.Errorf("after b erased all threads there are those of %s", got)
+	}
+	do(t, tenants.asOperator, `call agui.compact()`)
+	do(t, tenants.asOperator, `call agui.repack(older_than => '0')`)
+	if got := waiting(); got != "0 0" {
+		t.Errorf("after the jobs of an operator %s runs of a and b wait", got)
+	}
+	// What holds for all scopes takes one that has them.
+	for _, change := range []string{`select agui.set_setting('lease', '1 minute')`, `select agui.enable_chain()`, `select agui.disable_chain()`} {
+		for name, pool := range map[string]*pgxpool.Pool{"a tenant": tenants.asA, "a pool": tenants.asPool, "a role without a mapping": tenants.asNone} {
+			if _, err := pool.Exec(t.Context(), change); sqlState(err) != "42501" {
+				t.Errorf("%s: %s: %v", name, change, err)
+			}
+		}
+		do(t, tenants.asOperator, change)
+	}
+}
+
+// Helpers that take a row of a table can be given one of another scope: they find no more of it than what is given.
+func TestForgedRowsLeadNowhere(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	connection := connectOne(t, tenants.asB)
+	const unknown = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+	key := list(t, tenants.owner, `select agui.thread_key('a', 't')::text`)[0]
+	taking := 0
+	for _, f := range callable(t, tenants.owner) {
+		place := slices.IndexFunc(f.types, func(kind string) bool { return strings.HasPrefix(kind, "agui.") })
+		if place < 0 {
+			continue
+		}
+		taking++
+		table := strings.TrimSuffix(f.types[place], "[]")
+		for _, row := range list(t, tenants.owner, `select row::text from `+table+` as row where thread_key = agui.thread_key('a', 't')`) {
+			call := func(row string) string {
+				var given []string
+				for i, name := range f.arguments {
+					value := foreignArgument(name, f.types[i], "t")
+					if i == place {
+						value = "'" + strings.ReplaceAll(row, "'", "''") + "'::" + table
+						if strings.HasSuffix(f.types[i], "[]") {
+							value = "array[" + value + "]"
+						}
+					}
+					given = append(given, value)
+				}
+				return fmt.Sprintf(`select coalesce(answer::text, '') from %s(%s) as answer`, f.qualified, strings.Join(given, ", "))
+			}
+			forged := strings.ReplaceAll(saidTo(t.Context(), connection, call(row)), key, unknown)
+			if want := saidTo(t.Context(), connection, call(strings.ReplaceAll(row, key, unknown))); forged != want {
+				t.Errorf("%s\nsays\n%s\nand of a row that leads nowhere\n%s", call(row), forged, want)
+			}
+		}
+	}
+	if taking < 10 {
+		t.Errorf("only %d functions take rows", taking)
+	}
+}
