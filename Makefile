@@ -23,11 +23,11 @@ PACKAGES ?= ./...
 
 .PHONY: test
 test: oracle-client bench-peers ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
-	$(WITH_SERVER) go test $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) go test -timeout 20m $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
 test-race: oracle-client bench-peers ## The same with the race detector
-	$(WITH_SERVER) go test -race $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) go test -race -timeout 20m $(ARGS) $(PACKAGES)
 
 # Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
 SERVERS := $(if $(filter 0,$(shell id -u)),/var/cache/pgagui/servers,$(CURDIR)/bin/servers)
