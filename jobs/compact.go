@@ -29,7 +29,9 @@ type CompactOptions struct {
 	Workers int
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int
-	// MaxTime ends the job after so much time; what is begun by then is finished. 0: when all are done.
+	// MaxTime ends the job after so much time, within a thread too: it keeps the runs that are done by then. A thread of which no run is
+	// done goes on until one is, so the job always comes further; a single run is folded to its end, which takes seconds for a million
+	// events and spares a snapshot of a part of it. 0: when all are done.
 	MaxTime time.Duration
 	// OlderThan leaves runs alone that ended less than so long ago.
 	OlderThan time.Duration
@@ -270,6 +272,7 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 			}
 			thread := threadCompaction{
 				tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room}, folds: map[int32]*runFold{},
+				isOver: j.limits.isOver,
 			}
 			var err error
 			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {

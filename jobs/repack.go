@@ -123,7 +123,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 			}
 			thread = run.ThreadKey
 		}
-		joined, isBusy, err := repackRun(ctx, pool, run)
+		joined, end, err := repackRun(ctx, pool, run, stop)
 		done.Joined += joined
 		switch {
 		case err != nil && (ctx.Err() != nil || isForbidden(err)):
@@ -141,9 +141,11 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 				fail(fmt.Sprintf("run number %d of the thread with key %s", run.RunNo, run.ThreadKey), err)
 			}
 			continue
-		case isBusy:
+		case end == repackBusy:
 			busy = append(busy, run.ThreadKey)
 			continue
+		case end == repackCut:
+			continue // the limit is found once more, and ends the job
 		}
 		done.Runs++
 		if options.Progress != nil {
@@ -168,27 +170,45 @@ func inStep[T any](ctx context.Context, pool *pgxpool.Pool, call func(*db.Querie
 	return result, err
 }
 
+// repackEnd is how repackRun ended.
+type repackEnd int
+
+const (
+	repackDone repackEnd = iota
+	repackBusy           // another transaction holds the thread
+	repackCut            // the job is to stop; the next one goes on
+)
+
 // repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile. The last one deletes the
-// note of the run; where another transaction holds the thread, the note is taken back.
-func repackRun(ctx context.Context, pool *pgxpool.Pool, run db.NextToRepackRow) (joined int, isBusy bool, err error) {
+// note of the run; where the run is not done for no fault of its own, the note is taken back.
+func repackRun(ctx context.Context, pool *pgxpool.Pool, run db.NextToRepackRow, stop limits) (joined int, end repackEnd, err error) {
 	nextSeq := int64(1)
 	for nextSeq > 0 {
 		piece, err := inStep(ctx, pool, func(queries *db.Queries) (db.RepackRunRow, error) {
 			piece, err := queries.RepackRun(ctx, db.RepackRunParams{ThreadKey: run.ThreadKey, RunNo: run.RunNo, AfterSeq: nextSeq - 1})
-			switch {
-			case err != nil || piece.NextSeq > 0:
+			if err != nil {
 				return piece, err
-			case piece.IsBusy:
-				return piece, queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
-			default:
-				return piece, queries.NoteSuccess(ctx, db.NoteSuccessParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
 			}
+			switch {
+			case piece.IsBusy:
+				end = repackBusy
+			case piece.NextSeq == 0:
+				return piece, queries.NoteSuccess(ctx, db.NoteSuccessParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
+			case stop.reached(ctx, 0) != "":
+				end = repackCut
+			default:
+				return piece, nil
+			}
+			return piece, queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
 		})
-		if err != nil || piece.IsBusy {
-			return joined, piece.IsBusy, err
+		if err != nil {
+			return joined, end, err
 		}
 		joined += int(piece.Joined)
+		if end != repackDone {
+			return joined, end, nil
+		}
 		nextSeq = piece.NextSeq
 	}
-	return joined, false, nil
+	return joined, repackDone, nil
 }

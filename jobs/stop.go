@@ -54,12 +54,17 @@ type limits struct {
 	most    int           // things done; 0: any number
 }
 
+// isOver reports whether the time is over.
+func (l limits) isOver() bool {
+	return l.maxTime > 0 && time.Since(l.begin) >= l.maxTime
+}
+
 // reached says why nothing more is to be begun, if so.
 func (l limits) reached(ctx context.Context, done int) StopReason {
 	switch {
 	case isAskedToStop(ctx):
 		return StoppedOnCall
-	case l.maxTime > 0 && time.Since(l.begin) >= l.maxTime:
+	case l.isOver():
 		return StoppedByTime
 	case l.most > 0 && done >= l.most:
 		return StoppedAtLimit

@@ -31,6 +31,7 @@ type threadCompaction struct {
 	dueBy      *time.Time // runs that ended later are left alone; nil: none is
 	foldLimits compaction.Limits
 	meter      meter
+	isOver     func() bool // the time of the job is over
 
 	inputs     inputPlaces        // of the runs to compact
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
@@ -87,11 +88,13 @@ func (t *threadCompaction) compact(ctx context.Context, runNo, maxRuns int32) (C
 	if err := t.loadParents(ctx, pending); err != nil {
 		return Compacted{}, err
 	}
-	if err := t.foldLog(ctx, pending, numbers); err != nil {
+	err = t.foldLog(ctx, pending, numbers)
+	isCut := errors.Is(err, errOver)
+	if err != nil && !isCut {
 		return Compacted{}, err
 	}
 	for _, run := range pending {
-		if !slices.Contains(t.compacted.RunNos, run.RunNo) {
+		if !isCut && !slices.Contains(t.compacted.RunNos, run.RunNo) {
 			return Compacted{}, fmt.Errorf("the log has no event at seq %d, where run number %d ends (pgagui verify names all that is wrong)", run.LastSeq, run.RunNo)
 		}
 	}
@@ -226,7 +229,11 @@ func (t *threadCompaction) inputPlaces(ctx context.Context, runNumbers []int32, 
 	return placesOf(t.queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: t.key, RunNos: runNumbers, ThroughSeqs: throughSeqs}))
 }
 
-// foldLog reads the log of the pending runs and finishes each run when its last batch has come.
+// errOver ends foldLog when the time of the job is over and a run is done.
+var errOver = errors.New("the time is over")
+
+// foldLog reads the log of the pending runs and finishes each run when its last batch has come. When the time is over, it fails with
+// errOver: the runs that are finished by then are written, of the others nothing is. One is always finished.
 func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow, numbers []int32) error {
 	runs := make(map[int32]db.RunsToCompactRow, len(pending))
 	fromSeq, throughSeq := pending[0].FirstSeq, int64(0)
@@ -261,6 +268,9 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 				return err
 			}
 			t.finish(run, current)
+		}
+		if t.result.Runs > 0 && t.result.Runs < len(pending) && t.isOver() {
+			return errOver
 		}
 		return t.took(len(batch.Events) + len(batch.Input))
 	})
@@ -390,6 +400,7 @@ func (t *threadCompaction) eachBatch(
 	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputs inputPlaces, use func(db.BatchesBetweenRow) error,
 ) error {
 	inputSeqs := inputs.seqs()
+	isOver := false
 	next := t.fetch(ctx, fromSeq, throughSeq, runNumbers, inputSeqs)
 	for next != nil {
 		page := <-next
@@ -412,12 +423,24 @@ func (t *threadCompaction) eachBatch(
 			fetchNext()
 		}
 		for _, batch := range page.batches {
-			if err := guarded(func() error { return use(batch) }); err != nil {
-				if next != nil {
-					<-next // then the connection is free
+			err := guarded(func() error { return use(batch) })
+			if err == nil {
+				continue
+			}
+			if next != nil {
+				// Then the connection is free. What is done counts only if it could be written.
+				if following := <-next; err == errOver && following.err != nil {
+					err = following.err
 				}
+			}
+			if err != errOver {
 				return err
 			}
+			next, isOver = nil, true
+			break
+		}
+		if isOver {
+			break
 		}
 		if last.HasMore && isLarge {
 			page.batches, last.Events, last.Input = nil, nil, nil
@@ -425,12 +448,16 @@ func (t *threadCompaction) eachBatch(
 		}
 	}
 	var statements pgx.Batch
-	if t.queueWrites(&statements) == 0 {
-		return nil
+	if t.queueWrites(&statements) > 0 {
+		if err := t.tx.SendBatch(ctx, &statements).Close(); err != nil {
+			return err
+		}
+		t.meter.unwritten = 0
 	}
-	err := t.tx.SendBatch(ctx, &statements).Close()
-	t.meter.unwritten = 0
-	return err
+	if isOver {
+		return errOver
+	}
+	return nil
 }
 
 // fetch writes what was collected so far and reads a page, beside its caller.

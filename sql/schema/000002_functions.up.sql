@@ -4512,10 +4512,14 @@ begin
                 perform agui_internal.note_success('compact', next.thread_key, next.run_no);  -- others did it meanwhile
             else
                 begin
-                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried);
+                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
-                    perform agui_internal.note_success('compact', next.thread_key, next.run_no);
-                    runs := runs + 1;
+                    if carried.is_cut then
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not at its end
+                    else
+                        perform agui_internal.note_success('compact', next.thread_key, next.run_no);
+                        runs := runs + 1;
+                    end if;
                     near := next.thread_key;
                 exception
                     when others then
@@ -4538,7 +4542,7 @@ begin
 
         -- The commit of a run carries the note of the next: should this session be killed at that one, out of memory or out of time,
         -- the next call does the others first.
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
         select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
         commit;
         set local search_path = pg_catalog, pg_temp;
@@ -4585,7 +4589,7 @@ $$;
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
     'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
-    'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'when all are done), also within a long run, from where the next call goes on; some thousand events are always done. It leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '
@@ -4634,7 +4638,7 @@ begin
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
-        exit when pg_catalog.clock_timestamp() >= stop_at;
+        exit when max_time <= '0';
         perform agui_internal.begin_step();
         perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
         commit;
@@ -4651,7 +4655,7 @@ begin
             exit;
         end if;
         begin
-            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no);
+            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no, stop_at);
             perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
         exception
             when others then
@@ -4665,6 +4669,7 @@ begin
         end;
         commit;
         set local search_path = pg_catalog, pg_temp;
+        exit when pg_catalog.clock_timestamp() >= stop_at;
     end loop;
 
     if blocked is not null then
@@ -4687,7 +4692,7 @@ $$;
 comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
+    'done), also within a long run: its snapshot is then of a part of it, from which the next call goes on. Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
     'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
@@ -4971,6 +4976,9 @@ begin
                 elsif piece.next_seq is null then
                     perform agui_internal.note_success('repack', next.thread_key, next.run_no);
                     runs := runs + 1;
+                elsif pg_catalog.clock_timestamp() >= stop_at then
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- the next call goes on
+                    piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
             exception
@@ -4991,7 +4999,9 @@ begin
         if after_seq = 0 then
             near := next.thread_key;
             next.thread_key := null;
-            if runs < max_runs is not false and pg_catalog.clock_timestamp() < stop_at is not false then
+            if runs < max_runs is not false
+                and (near is null and max_time > '0' or pg_catalog.clock_timestamp() < stop_at) is not false
+            then
                 select * into next from agui_internal.next_to_repack(near, older_than, busy);
                 if next.run_no is null and busy <> '{}' and not has_come_back then
                     has_come_back := true;
@@ -5036,8 +5046,8 @@ $$;
 comment on procedure agui.repack(int, interval, interval) is
     'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
     'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
-    'repeats an append sees a difference. Commits run by run and stops after max_runs or max_time (null: when '
-    'all are done), so it can be cut off and called again at any time. A run that fails does not hold up the '
+    'repeats an append sees a difference. Commits every 50,000 events and stops after max_runs or max_time (null: when '
+    'all are done), also within a run, so it can be cut off and called again at any time. A run that fails does not hold up the '
     'others: it goes into agui.quarantine, and is the error in the end. A thread that another transaction '
     'holds is left for later. Call it outside a transaction block.';
 
@@ -7827,6 +7837,10 @@ comment on type agui_internal.fold is
 --
 -- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
 -- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
+--
+-- Where it has to stop in time, the last segment is done in pieces, each a call of agui_internal.fold_steps: that makes all of its steps before it hands
+-- out the first. What is taken apart stays so from one piece to the next. Patches that wait are applied between two pieces once they are many, so that
+-- little is left to do when the time is over.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -7834,7 +7848,8 @@ create or replace function agui_internal.fold_events(
     after_seqs bigint[],
     through_seqs bigint[],
     given json default null,
-    takes_input boolean[] default null
+    takes_input boolean[] default null,
+    stop_at timestamptz default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -7857,9 +7872,16 @@ declare
     nodes_cost  boolean := false;
     copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
 
+    -- Pieces of the last segment, where it has to stop in time.
+    last     int := cardinality(run_nos);
+    until    constant bigint := through_seqs[cardinality(run_nos)];
+    goes_on  boolean;
+    waiting  bigint := 0;  -- octets of the patches that wait
+    settles  boolean;
+
     -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
     steps cursor for
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits);
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, result.lanes, limits);
 
     -- The conversation, while it is taken apart.
     is_loaded     boolean := false;
@@ -7936,6 +7958,12 @@ declare
     is_first     boolean;
     part         record;
 begin
+    <<pieces>>
+    loop
+    if stop_at is not null then
+        through_seqs[last] := agui_internal.fold_piece_end(thread_key, run_nos[last], after_seqs[last], until);
+    end if;
+    goes_on := false;
     open steps;
     loop
         fetch steps into step;
@@ -7956,6 +7984,7 @@ begin
             when 'patch state' then
                 state_patches := array_append(state_patches, step.content);
                 state_costs := state_costs or step.costs;
+                waiting := waiting + octet_length(step.content);
                 if step.copies and array_position(copied_ids, '') is null then
                     copied_ids := array_append(copied_ids, '');
                     size := size + limits.document_bytes;
@@ -7969,8 +7998,22 @@ begin
             when 'list messages' then
                 detaches := is_loaded;
             when 'look', 'end run', 'end' then
-                detaches := is_loaded
-                    and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes);
+                settles := false;
+                if step.action = 'end' and through_seqs[last] < until then
+                    -- Before its RUN_STARTED has come, what a run means is no base to go on from.
+                    takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
+                    if takes_input[last] or clock_timestamp() < stop_at then
+                        step.action := 'end piece';
+                        goes_on := true;
+                        settles := waiting > (size + step.brought) / 4;
+                    end if;
+                end if;
+                detaches := is_loaded and (
+                    step.action = 'end'
+                    or step.action = 'end run' and nodes_cost
+                    or settles
+                    or size + step.brought > limits.fold_bytes
+                );
             else
                 detaches := false;
         end case;
@@ -8012,8 +8055,8 @@ begin
                     end if;
                     exit attempt;
 
-                when 'look', 'end run', 'end' then
-                    if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                when 'look', 'end run', 'end piece', 'end' then
+                    if step.action in ('end run', 'end') and state_costs or settles or size + step.brought > limits.fold_bytes then
                         result.state := coalesce(agui_internal.json_unguard(state), result.state);
                         result.state_patches := state_patches;
                         result.spent := spent;
@@ -8032,6 +8075,11 @@ begin
                         end if;
                         spent := spent + size + step.brought;
                         copied_ids := '{}';
+                        waiting := 0;
+                    elsif settles then
+                        size := agui_internal.fold_size(result) - step.brought;
+                        copied_ids := '{}';
+                        waiting := 0;
                     end if;
                     if spent + step.brought > limits.fold_fuel then
                         perform agui_internal.refuse_fold(
@@ -8042,6 +8090,11 @@ begin
                         size := size + step.brought;
                         spent := 0;
                         copied_ids := '{}';
+                    elsif step.action = 'end piece' then
+                        size := size + step.brought;
+                        spent := spent + step.brought;
+                        result.lanes := step.content;
+                        result.through_seq := coalesce(step.seq, result.through_seq);
                     elsif step.action = 'end' then
                         result.lanes := step.content;
                         result.through_seq := coalesce(step.seq, result.through_seq);
@@ -8492,6 +8545,7 @@ begin
                     end if;
 
                 when step.action = 'patch activity' then
+                    waiting := waiting + octet_length(step.content);
                     nodes_cost := nodes_cost or step.costs;
                     if step.copies and array_position(copied_ids, step.id) is null then
                         copied_ids := array_append(copied_ids, step.id);
@@ -8528,6 +8582,13 @@ begin
         end loop attempt;
     end loop;
     close steps;
+    exit pieces when not goes_on;
+    run_nos := run_nos[last :];
+    after_seqs := through_seqs[last :];
+    through_seqs := after_seqs;
+    takes_input := takes_input[last :];
+    last := 1;
+    end loop pieces;
 
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;
@@ -8535,12 +8596,14 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) is
+comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
     'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given. Where takes_input '
-    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched.';
+    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched. '
+    'From stop_at on (null: never) it ends at the next piece of the last segment (agui_internal.fold_piece_end): through_seq says where. One piece is '
+    'always done.';
 
-revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
+revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) from public;
 
 -- sql/internal/fold/fold_few_messages.sql
 -- A list that names few messages of many, most of which stay: agui_internal.fold_snapshot_messages would take each of them apart and put it
@@ -9327,6 +9390,38 @@ comment on function agui_internal.fold_patches_of(agui_internal.fold_change[], i
 
 revoke execute on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) from public;
 
+-- sql/internal/fold/fold_piece_end.sql
+create or replace function agui_internal.fold_piece_end(thread_key uuid, run_no int, after_seq bigint, through_seq bigint)
+returns bigint
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A piece takes a fraction of a second. Smaller ones cost more, for each is a query of its own.
+    max_batches constant int := 1000;
+    max_bytes   constant int := 1024 * 1024;
+    page record;
+begin
+    select * into page
+    from agui_internal.page_of_batches(thread_key, after_seq + 1, through_seq, array[run_no], max_batches, max_bytes);
+    if page.has_more is not true then
+        return through_seq;
+    end if;
+    return (
+        select least(batch.first_seq + batch.n - 1, fold_piece_end.through_seq)
+        from agui.batch as batch
+        where batch.thread_key = fold_piece_end.thread_key and batch.first_seq = page.last_seq
+    );
+end
+$$;
+
+comment on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) is
+    'Where a fold of a run''s events behind after_seq, through through_seq, looks at the clock next: at the end of a batch, some thousand events further on.';
+
+revoke execute on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) from public;
+
 -- sql/internal/fold/fold_raw_events.sql
 create or replace function agui_internal.fold_raw_events(thread_key uuid, first_seq bigint, given json)
 returns json[]
@@ -9357,7 +9452,13 @@ comment on function agui_internal.fold_raw_events(uuid, bigint, json) is
 revoke execute on function agui_internal.fold_raw_events(uuid, bigint, json) from public;
 
 -- sql/internal/fold/fold_run.sql
-create or replace function agui_internal.fold_run(thread_key uuid, run_no int, at_seq bigint default null, base_no int default null)
+create or replace function agui_internal.fold_run(
+    thread_key uuid,
+    run_no     int,
+    at_seq     bigint default null,
+    base_no    int default null,
+    stop_at    timestamptz default null
+)
 returns agui_internal.fold
 language plpgsql
 stable
@@ -9394,15 +9495,16 @@ begin
     if run_nos is null then
         return start;
     end if;
-    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs));
+    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs, stop_at));
 end
 $$;
 
-comment on function agui_internal.fold_run(uuid, int, bigint, int) is
+comment on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) is
     'What the lineage of a run means, up to at_seq (null: to its end), folded from the snapshot of the run base_no on its lineage '
-    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base.';
+    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base. From stop_at on (null: never) it ends '
+    'within the run, as agui_internal.fold_events says.';
 
-revoke execute on function agui_internal.fold_run(uuid, int, bigint, int) from public;
+revoke execute on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) from public;
 
 -- sql/internal/fold/fold_runs.sql
 create or replace function agui_internal.fold_runs(
@@ -9410,7 +9512,8 @@ create or replace function agui_internal.fold_runs(
     thread_key uuid,
     run_nos int[],
     after_seqs bigint[],
-    through_seqs bigint[]
+    through_seqs bigint[],
+    stop_at timestamptz default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -9436,6 +9539,9 @@ begin
             at_start[segment] := true;
             continue;
         end if;
+        if segment = cardinality(run_nos) then
+            stop_at := null;  -- a RUN_STARTED that is still to come would change what its events mean, so what is done could not be kept
+        end if;
         if segment > first_segment then
             result := agui_internal.fold_events(
                 result, thread_key,
@@ -9448,19 +9554,20 @@ begin
         result := agui_internal.fold_input(result, thread_key, place.run_no);
     end loop;
     if first_segment = 1 then
-        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start);
+        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start, stop_at);
     end if;
     return agui_internal.fold_events(
-        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :]
+        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :],
+        stop_at
     );
 end
 $$;
 
-comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) is
+comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) is
     'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
-    'beside them.';
+    'beside them. From stop_at on (null: never) it ends within the last run, as agui_internal.fold_events says; those before it are always done.';
 
-revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
+revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) from public;
 
 -- sql/internal/fold/fold_settle.sql
 -- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
@@ -12980,7 +13087,7 @@ declare
     gathered  int := 0;
     n         int := 0;
     bytes     int := 0;
-    done      int := 0;
+    done      int := 0;  -- events in batches that were joined: those that an earlier call has joined cost next to nothing
 begin
     perform agui_internal.own_key(thread_key);
     joined := 0;
@@ -13026,6 +13133,7 @@ begin
             if gathered > 1 then
                 perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);
                 joined := joined + gathered - 1;
+                done := done + n;
             end if;
             gathered := 0;
             if done >= max_events_per_call then
@@ -13044,7 +13152,6 @@ begin
         end_seq := next_batch.first_seq + next_batch.n;
         n := n + next_batch.n;
         bytes := bytes + next_batch.bytes;
-        done := done + next_batch.n;
     end loop;
     if gathered > 1 then
         perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);
@@ -13819,16 +13926,23 @@ create type agui_internal.carried_fold as (
     base_no     int,
     base_at     timestamptz,
     base_is_tip boolean,
-    log_bytes   bigint
+    log_bytes   bigint,
+    is_cut      boolean
 );
 
 comment on type agui_internal.carried_fold is
     'What a lineage means after the run run_no, which ended at ended_at. base_no is the last run on it that has a snapshot, made at '
     'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
-    'log_bytes: stored bytes of log on the lineage since that run.';
+    'log_bytes: stored bytes of log on the lineage since that run. is_cut: the time was over before the end of the run, which waits for the next call; '
+    'all else is null.';
 
 -- sql/internal/snapshots/compact_run.sql
-create or replace function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold default null)
+create or replace function agui_internal.compact_run(
+    thread_key uuid,
+    run_no     int,
+    carried    agui_internal.carried_fold default null,
+    stop_at    timestamptz default null
+)
 returns agui_internal.carried_fold
 language plpgsql
 volatile
@@ -13880,19 +13994,32 @@ begin
     ) then
         result.base_no := carried.base_no;
         result.base_is_tip := carried.base_is_tip;
-        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
         result.log_bytes := carried.log_bytes + size.log_bytes;
         -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
         if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
             fold := agui_internal.fold_patched(fold);
         end if;
     else
-        -- The run itself may have a snapshot from when it was in progress.
+        -- The run itself may have a snapshot from when it was in progress, or from a call whose time was over.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
-        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no);
+        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
         result.base_is_tip := true;
         result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no) + size.log_bytes;
+    end if;
+
+    if fold.through_seq < run.last_seq and exists (
+        select
+        from agui.batch as batch
+        where batch.thread_key = compact_run.thread_key
+            and batch.run_no = compact_run.run_no
+            and batch.first_seq > fold.through_seq and batch.first_seq <= run.last_seq
+    ) then
+        perform agui_internal.write_snapshot(thread_key, run_no, fold);
+        result := null;
+        result.is_cut := true;
+        return result;
     end if;
 
     is_tip := not exists (
@@ -13932,7 +14059,7 @@ begin
         result.base_is_tip := is_tip;
         result.log_bytes := 0;
     else
-        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
+        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left of a part of the run
     end if;
 
     -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
@@ -13957,16 +14084,17 @@ begin
 end
 $$;
 
-comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) is
+comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
     'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
     'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
-    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. The caller holds '
-    'the thread''s row.';
+    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. '
+    'From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on, and answers is_cut. The caller holds the '
+    'thread''s row.';
 
-revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) from public;
+revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;
 
 -- sql/internal/snapshots/compact_running_run.sql
-create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int)
+create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz default null)
 returns void
 language plpgsql
 volatile
@@ -13985,17 +14113,21 @@ begin
     from agui.run as run
     where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
     if latest.status = 'running' and not agui_internal.awaits_start(thread_key, run_no, 9223372036854775807) then
-        perform agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_at(latest, null));
+        perform agui_internal.refuse_quarantined(latest, null);
+        perform agui_internal.write_snapshot(
+            thread_key, run_no,
+            agui_internal.fold_run(thread_key, run_no, null, agui_internal.fold_base(thread_key, run_no), stop_at)
+        );
         perform agui_internal.fill_title(thread_key);
     end if;
 end
 $$;
 
-comment on function agui_internal.compact_running_run(uuid, int) is
+comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
     'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
-    'RUN_STARTED that is still to come would change what its events mean.';
+    'RUN_STARTED that is still to come would change what its events mean. From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on.';
 
-revoke execute on function agui_internal.compact_running_run(uuid, int) from public;
+revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;
 
 -- sql/internal/snapshots/delete_unused_messages.sql
 create or replace function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[])
@@ -18196,7 +18328,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''1864d582871bfc903fbaa2331c72538e49981f06fa0c5ce29871cfefa7c9576f'', ''{
+as 'select 2, ''a6cceb91d7d7811cc1ccd3a2e6a5e899a7042fba4295c7b6d74b2d66ef38eec0'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -18245,10 +18377,10 @@ routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys, routine
 routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
 routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
 routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
-routine agui_internal.fold_patches_of, routine agui_internal.fold_raw_events, routine agui_internal.fold_run,
-routine agui_internal.fold_runs, routine agui_internal.fold_settle, routine agui_internal.fold_shrink,
-routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps,
-routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
+routine agui_internal.fold_patches_of, routine agui_internal.fold_piece_end, routine agui_internal.fold_raw_events,
+routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
+routine agui_internal.fold_shrink, routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages,
+routine agui_internal.fold_steps, routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
 routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,

@@ -57,10 +57,14 @@ begin
                 perform agui_internal.note_success('compact', next.thread_key, next.run_no);  -- others did it meanwhile
             else
                 begin
-                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried);
+                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
-                    perform agui_internal.note_success('compact', next.thread_key, next.run_no);
-                    runs := runs + 1;
+                    if carried.is_cut then
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not at its end
+                    else
+                        perform agui_internal.note_success('compact', next.thread_key, next.run_no);
+                        runs := runs + 1;
+                    end if;
                     near := next.thread_key;
                 exception
                     when others then
@@ -83,7 +87,7 @@ begin
 
         -- The commit of a run carries the note of the next: should this session be killed at that one, out of memory or out of time,
         -- the next call does the others first.
-        exit when runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
+        exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
         select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
         commit;
         set local search_path = pg_catalog, pg_temp;
@@ -130,7 +134,7 @@ $$;
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
     'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
-    'when all are done), and leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'when all are done), also within a long run, from where the next call goes on; some thousand events are always done. It leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '

@@ -37,7 +37,7 @@ begin
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
-        exit when pg_catalog.clock_timestamp() >= stop_at;
+        exit when max_time <= '0';
         perform agui_internal.begin_step();
         perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
         commit;
@@ -54,7 +54,7 @@ begin
             exit;
         end if;
         begin
-            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no);
+            perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no, stop_at);
             perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
         exception
             when others then
@@ -68,6 +68,7 @@ begin
         end;
         commit;
         set local search_path = pg_catalog, pg_temp;
+        exit when pg_catalog.clock_timestamp() >= stop_at;
     end loop;
 
     if blocked is not null then
@@ -90,7 +91,7 @@ $$;
 comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
     'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done). Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
+    'done), also within a long run: its snapshot is then of a part of it, from which the next call goes on. Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
     'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
     'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
     'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';

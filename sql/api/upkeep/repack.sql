@@ -46,6 +46,9 @@ begin
                 elsif piece.next_seq is null then
                     perform agui_internal.note_success('repack', next.thread_key, next.run_no);
                     runs := runs + 1;
+                elsif pg_catalog.clock_timestamp() >= stop_at then
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- the next call goes on
+                    piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
             exception
@@ -66,7 +69,9 @@ begin
         if after_seq = 0 then
             near := next.thread_key;
             next.thread_key := null;
-            if runs < max_runs is not false and pg_catalog.clock_timestamp() < stop_at is not false then
+            if runs < max_runs is not false
+                and (near is null and max_time > '0' or pg_catalog.clock_timestamp() < stop_at) is not false
+            then
                 select * into next from agui_internal.next_to_repack(near, older_than, busy);
                 if next.run_no is null and busy <> '{}' and not has_come_back then
                     has_come_back := true;
@@ -111,8 +116,8 @@ $$;
 comment on procedure agui.repack(int, interval, interval) is
     'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
     'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
-    'repeats an append sees a difference. Commits run by run and stops after max_runs or max_time (null: when '
-    'all are done), so it can be cut off and called again at any time. A run that fails does not hold up the '
+    'repeats an append sees a difference. Commits every 50,000 events and stops after max_runs or max_time (null: when '
+    'all are done), also within a run, so it can be cut off and called again at any time. A run that fails does not hold up the '
     'others: it goes into agui.quarantine, and is the error in the end. A thread that another transaction '
     'holds is left for later. Call it outside a transaction block.';
 

@@ -7,6 +7,10 @@
 --
 -- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
 -- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
+--
+-- Where it has to stop in time, the last segment is done in pieces, each a call of agui_internal.fold_steps: that makes all of its steps before it hands
+-- out the first. What is taken apart stays so from one piece to the next. Patches that wait are applied between two pieces once they are many, so that
+-- little is left to do when the time is over.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -14,7 +18,8 @@ create or replace function agui_internal.fold_events(
     after_seqs bigint[],
     through_seqs bigint[],
     given json default null,
-    takes_input boolean[] default null
+    takes_input boolean[] default null,
+    stop_at timestamptz default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -37,9 +42,16 @@ declare
     nodes_cost  boolean := false;
     copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
 
+    -- Pieces of the last segment, where it has to stop in time.
+    last     int := cardinality(run_nos);
+    until    constant bigint := through_seqs[cardinality(run_nos)];
+    goes_on  boolean;
+    waiting  bigint := 0;  -- octets of the patches that wait
+    settles  boolean;
+
     -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
     steps cursor for
-        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, start.lanes, limits);
+        select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, result.lanes, limits);
 
     -- The conversation, while it is taken apart.
     is_loaded     boolean := false;
@@ -116,6 +128,12 @@ declare
     is_first     boolean;
     part         record;
 begin
+    <<pieces>>
+    loop
+    if stop_at is not null then
+        through_seqs[last] := agui_internal.fold_piece_end(thread_key, run_nos[last], after_seqs[last], until);
+    end if;
+    goes_on := false;
     open steps;
     loop
         fetch steps into step;
@@ -136,6 +154,7 @@ begin
             when 'patch state' then
                 state_patches := array_append(state_patches, step.content);
                 state_costs := state_costs or step.costs;
+                waiting := waiting + octet_length(step.content);
                 if step.copies and array_position(copied_ids, '') is null then
                     copied_ids := array_append(copied_ids, '');
                     size := size + limits.document_bytes;
@@ -149,8 +168,22 @@ begin
             when 'list messages' then
                 detaches := is_loaded;
             when 'look', 'end run', 'end' then
-                detaches := is_loaded
-                    and (step.action = 'end' or step.action = 'end run' and nodes_cost or size + step.brought > limits.fold_bytes);
+                settles := false;
+                if step.action = 'end' and through_seqs[last] < until then
+                    -- Before its RUN_STARTED has come, what a run means is no base to go on from.
+                    takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
+                    if takes_input[last] or clock_timestamp() < stop_at then
+                        step.action := 'end piece';
+                        goes_on := true;
+                        settles := waiting > (size + step.brought) / 4;
+                    end if;
+                end if;
+                detaches := is_loaded and (
+                    step.action = 'end'
+                    or step.action = 'end run' and nodes_cost
+                    or settles
+                    or size + step.brought > limits.fold_bytes
+                );
             else
                 detaches := false;
         end case;
@@ -192,8 +225,8 @@ begin
                     end if;
                     exit attempt;
 
-                when 'look', 'end run', 'end' then
-                    if step.action <> 'look' and state_costs or size + step.brought > limits.fold_bytes then
+                when 'look', 'end run', 'end piece', 'end' then
+                    if step.action in ('end run', 'end') and state_costs or settles or size + step.brought > limits.fold_bytes then
                         result.state := coalesce(agui_internal.json_unguard(state), result.state);
                         result.state_patches := state_patches;
                         result.spent := spent;
@@ -212,6 +245,11 @@ begin
                         end if;
                         spent := spent + size + step.brought;
                         copied_ids := '{}';
+                        waiting := 0;
+                    elsif settles then
+                        size := agui_internal.fold_size(result) - step.brought;
+                        copied_ids := '{}';
+                        waiting := 0;
                     end if;
                     if spent + step.brought > limits.fold_fuel then
                         perform agui_internal.refuse_fold(
@@ -222,6 +260,11 @@ begin
                         size := size + step.brought;
                         spent := 0;
                         copied_ids := '{}';
+                    elsif step.action = 'end piece' then
+                        size := size + step.brought;
+                        spent := spent + step.brought;
+                        result.lanes := step.content;
+                        result.through_seq := coalesce(step.seq, result.through_seq);
                     elsif step.action = 'end' then
                         result.lanes := step.content;
                         result.through_seq := coalesce(step.seq, result.through_seq);
@@ -672,6 +715,7 @@ begin
                     end if;
 
                 when step.action = 'patch activity' then
+                    waiting := waiting + octet_length(step.content);
                     nodes_cost := nodes_cost or step.costs;
                     if step.copies and array_position(copied_ids, step.id) is null then
                         copied_ids := array_append(copied_ids, step.id);
@@ -708,6 +752,13 @@ begin
         end loop attempt;
     end loop;
     close steps;
+    exit pieces when not goes_on;
+    run_nos := run_nos[last :];
+    after_seqs := through_seqs[last :];
+    through_seqs := after_seqs;
+    takes_input := takes_input[last :];
+    last := 1;
+    end loop pieces;
 
     result.state := coalesce(agui_internal.json_unguard(state), result.state);
     result.state_patches := state_patches;
@@ -715,9 +766,11 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) is
+comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) is
     'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
     'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given. Where takes_input '
-    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched.';
+    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched. '
+    'From stop_at on (null: never) it ends at the next piece of the last segment (agui_internal.fold_piece_end): through_seq says where. One piece is '
+    'always done.';
 
-revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[]) from public;
+revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) from public;

@@ -1,4 +1,10 @@
-create or replace function agui_internal.fold_run(thread_key uuid, run_no int, at_seq bigint default null, base_no int default null)
+create or replace function agui_internal.fold_run(
+    thread_key uuid,
+    run_no     int,
+    at_seq     bigint default null,
+    base_no    int default null,
+    stop_at    timestamptz default null
+)
 returns agui_internal.fold
 language plpgsql
 stable
@@ -35,12 +41,13 @@ begin
     if run_nos is null then
         return start;
     end if;
-    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs));
+    return agui_internal.fold_patched(agui_internal.fold_runs(start, thread_key, run_nos, after_seqs, through_seqs, stop_at));
 end
 $$;
 
-comment on function agui_internal.fold_run(uuid, int, bigint, int) is
+comment on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) is
     'What the lineage of a run means, up to at_seq (null: to its end), folded from the snapshot of the run base_no on its lineage '
-    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base.';
+    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base. From stop_at on (null: never) it ends '
+    'within the run, as agui_internal.fold_events says.';
 
-revoke execute on function agui_internal.fold_run(uuid, int, bigint, int) from public;
+revoke execute on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) from public;

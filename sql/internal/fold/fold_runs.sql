@@ -3,7 +3,8 @@ create or replace function agui_internal.fold_runs(
     thread_key uuid,
     run_nos int[],
     after_seqs bigint[],
-    through_seqs bigint[]
+    through_seqs bigint[],
+    stop_at timestamptz default null
 )
 returns agui_internal.fold
 language plpgsql
@@ -29,6 +30,9 @@ begin
             at_start[segment] := true;
             continue;
         end if;
+        if segment = cardinality(run_nos) then
+            stop_at := null;  -- a RUN_STARTED that is still to come would change what its events mean, so what is done could not be kept
+        end if;
         if segment > first_segment then
             result := agui_internal.fold_events(
                 result, thread_key,
@@ -41,16 +45,17 @@ begin
         result := agui_internal.fold_input(result, thread_key, place.run_no);
     end loop;
     if first_segment = 1 then
-        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start);
+        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start, stop_at);
     end if;
     return agui_internal.fold_events(
-        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :]
+        result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :],
+        stop_at
     );
 end
 $$;
 
-comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) is
+comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) is
     'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
-    'beside them.';
+    'beside them. From stop_at on (null: never) it ends within the last run, as agui_internal.fold_events says; those before it are always done.';
 
-revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[]) from public;
+revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) from public;

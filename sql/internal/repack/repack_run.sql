@@ -28,7 +28,7 @@ declare
     gathered  int := 0;
     n         int := 0;
     bytes     int := 0;
-    done      int := 0;
+    done      int := 0;  -- events in batches that were joined: those that an earlier call has joined cost next to nothing
 begin
     perform agui_internal.own_key(thread_key);
     joined := 0;
@@ -74,6 +74,7 @@ begin
             if gathered > 1 then
                 perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);
                 joined := joined + gathered - 1;
+                done := done + n;
             end if;
             gathered := 0;
             if done >= max_events_per_call then
@@ -92,7 +93,6 @@ begin
         end_seq := next_batch.first_seq + next_batch.n;
         n := n + next_batch.n;
         bytes := bytes + next_batch.bytes;
-        done := done + next_batch.n;
     end loop;
     if gathered > 1 then
         perform agui_internal.join_batches(run.thread_key, from_seq, last_seq);

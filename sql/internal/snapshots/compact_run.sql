@@ -1,4 +1,9 @@
-create or replace function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold default null)
+create or replace function agui_internal.compact_run(
+    thread_key uuid,
+    run_no     int,
+    carried    agui_internal.carried_fold default null,
+    stop_at    timestamptz default null
+)
 returns agui_internal.carried_fold
 language plpgsql
 volatile
@@ -50,19 +55,32 @@ begin
     ) then
         result.base_no := carried.base_no;
         result.base_is_tip := carried.base_is_tip;
-        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq]);
+        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
         result.log_bytes := carried.log_bytes + size.log_bytes;
         -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
         if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
             fold := agui_internal.fold_patched(fold);
         end if;
     else
-        -- The run itself may have a snapshot from when it was in progress.
+        -- The run itself may have a snapshot from when it was in progress, or from a call whose time was over.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
-        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no);
+        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
         result.base_is_tip := true;
         result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no) + size.log_bytes;
+    end if;
+
+    if fold.through_seq < run.last_seq and exists (
+        select
+        from agui.batch as batch
+        where batch.thread_key = compact_run.thread_key
+            and batch.run_no = compact_run.run_no
+            and batch.first_seq > fold.through_seq and batch.first_seq <= run.last_seq
+    ) then
+        perform agui_internal.write_snapshot(thread_key, run_no, fold);
+        result := null;
+        result.is_cut := true;
+        return result;
     end if;
 
     is_tip := not exists (
@@ -102,7 +120,7 @@ begin
         result.base_is_tip := is_tip;
         result.log_bytes := 0;
     else
-        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left from when the run was in progress
+        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left of a part of the run
     end if;
 
     -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
@@ -127,10 +145,11 @@ begin
 end
 $$;
 
-comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) is
+comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
     'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
     'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
-    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. The caller holds '
-    'the thread''s row.';
+    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. '
+    'From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on, and answers is_cut. The caller holds the '
+    'thread''s row.';
 
-revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold) from public;
+revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;

@@ -1,4 +1,4 @@
-create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int)
+create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz default null)
 returns void
 language plpgsql
 volatile
@@ -17,14 +17,18 @@ begin
     from agui.run as run
     where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
     if latest.status = 'running' and not agui_internal.awaits_start(thread_key, run_no, 9223372036854775807) then
-        perform agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_at(latest, null));
+        perform agui_internal.refuse_quarantined(latest, null);
+        perform agui_internal.write_snapshot(
+            thread_key, run_no,
+            agui_internal.fold_run(thread_key, run_no, null, agui_internal.fold_base(thread_key, run_no), stop_at)
+        );
         perform agui_internal.fill_title(thread_key);
     end if;
 end
 $$;
 
-comment on function agui_internal.compact_running_run(uuid, int) is
+comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
     'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
-    'RUN_STARTED that is still to come would change what its events mean.';
+    'RUN_STARTED that is still to come would change what its events mean. From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on.';
 
-revoke execute on function agui_internal.compact_running_run(uuid, int) from public;
+revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;

@@ -1,0 +1,177 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// foldInPieces lets folds look at the clock after each so many batches.
+func foldInPieces(t *testing.T, pool *pgxpool.Pool, batches int) {
+	t.Helper()
+	ctx := context.Background()
+	var definition string
+	if err := pool.QueryRow(ctx, `select pg_get_functiondef('agui_internal.fold_piece_end(uuid, int, bigint, bigint)'::regprocedure)`).Scan(&definition); err != nil {
+		t.Fatal(err)
+	}
+	const constant = "max_batches constant int := 1000"
+	if !strings.Contains(definition, constant) {
+		t.Fatalf("agui_internal.fold_piece_end does not have %q", constant)
+	}
+	definition = strings.Replace(definition, constant, fmt.Sprint("max_batches constant int := ", batches), 1)
+	if _, err := pool.Exec(ctx, definition); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A fold that ends with its time goes on in the next call, in pieces of one batch here; readers get the same bytes all along, and in the end
+// the snapshots are those that one call makes.
+func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
+	t.Parallel()
+	const seeds = 2
+	const snapshots = `
+		select concat_ws(' ', thread.thread_id, run_no, through_seq, state, interrupts, lanes, (
+			select string_agg(message.body::text, ' ' order by part.position, message.message_no)
+			from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
+			join agui.message on message.thread_key = snapshot.thread_key and message.message_no <@ part.message_nos
+		))
+		from agui.snapshot join agui.thread using (thread_key)
+		order by thread.thread_id, run_no`
+	for kind, streams := range kindsOfStreams {
+		t.Run(streams.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			pool := testdb.Pool(t)
+			for seed := range uint64(seeds) {
+				appendTree(t, pool, fmt.Sprint(streams.name, " ", seed), compactiontest.Stream(seed<<8+uint64(kind)+77, streams.options), seed)
+			}
+			do := func(query string, arguments ...any) {
+				t.Helper()
+				if _, err := pool.Exec(ctx, query, arguments...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			forget := func() {
+				t.Helper()
+				do(`delete from agui.snapshot`)
+				do(`delete from agui.message`)
+				do(`update agui.run set log_bytes = null, n = null where log_bytes is not null`)
+			}
+			want := readers(t, pool)
+			check := func(after string) {
+				t.Helper()
+				got := readers(t, pool)
+				for _, reader := range slices.Sorted(maps.Keys(want)) {
+					if got[reader] != want[reader] {
+						t.Fatalf("after %s, %s:\n%s\nbefore:\n%s", after, reader, got[reader], want[reader])
+					}
+				}
+				for _, problem := range list(t, pool, `
+					select thread_id || ', ' || problem.run_id || ': ' || problem.problem
+					from agui.thread cross join lateral agui_internal.verify_snapshots(thread.thread_key) as problem`) {
+					t.Fatalf("after %s: %s", after, problem)
+				}
+			}
+			partial := func() (n int) {
+				t.Helper()
+				if err := pool.QueryRow(ctx, `
+					select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			do(`call agui.compact()`)
+			whole := list(t, pool, snapshots)
+			foldInPieces(t, pool, 1)
+
+			forget()
+			do(`call agui.compact(max_time => '1 hour')`)
+			check("compaction in pieces")
+			if got := list(t, pool, snapshots); !slices.Equal(got, whole) {
+				t.Errorf("compaction in pieces made\n%s\nin one piece\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+			}
+
+			forget()
+			partials, calls := 0, 0
+			for waits := true; waits; calls++ {
+				if calls == 1000 {
+					t.Fatal("compaction comes to no end")
+				}
+				do(`call agui.compact(max_time => '1 microsecond')`)
+				n := partial()
+				partials += n
+				if n > 0 && calls%5 == 0 {
+					check(fmt.Sprint(calls+1, " calls"))
+				}
+				if err := pool.QueryRow(ctx, `select exists (select from agui.run where log_bytes is null)`).Scan(&waits); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check("all calls")
+			if partials == 0 {
+				t.Error("no call ended within a run")
+			}
+			if notes := list(t, pool, `select job_note::text from agui_internal.job_note`); len(notes) > 0 {
+				t.Errorf("notes are left: %s", notes)
+			}
+			if got := list(t, pool, snapshots); !slices.Equal(got, whole) {
+				t.Errorf("%d calls made\n%s\none call\n%s", calls, strings.Join(got, "\n"), strings.Join(whole, "\n"))
+			}
+
+			// What the procedure has begun, the Go job finishes.
+			forget()
+			for range 9 {
+				do(`call agui.compact(max_time => '1 microsecond')`)
+			}
+			if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			check("compaction in Go of what SQL has begun")
+
+			// As if the last runs were in progress.
+			forget()
+			do(`update agui.run set status = 'running', last_seq = null, ended_at = null
+				where run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`)
+			want = readers(t, pool)
+			for range 40 {
+				do(`call agui.compact_running(1, max_time => '1 microsecond')`)
+			}
+			check("compact_running")
+			behind := list(t, pool, `
+				select run_id from agui.run
+				left join agui.snapshot using (thread_key, run_no)
+				where status = 'running' and snapshot.through_seq is distinct from (
+					select max(first_seq + n - 1) from agui.batch where batch.thread_key = run.thread_key and batch.run_no = run.run_no)`)
+			if len(behind) > 0 {
+				t.Errorf("compact_running came to no end at %s", behind)
+			}
+		})
+	}
+}
+
+// A call without any time does nothing; any other comes further.
+func TestACallWithoutTimeDoesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_SNAPSHOT","snapshot":{"n":1}}`))
+	for _, call := range []string{`agui.compact(max_time => '0')`, `agui.compact_running(1, max_time => '-1 second')`} {
+		if _, err := pool.Exec(ctx, `call `+call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := list(t, pool, `select thread_key::text from agui.snapshot`); len(kept) > 0 {
+		t.Error("there is a snapshot")
+	}
+}
