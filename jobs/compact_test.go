@@ -250,6 +250,36 @@ func TestMaxRunsEndsTheJob(t *testing.T) {
 	checkSnapshots(t, pool, store)
 }
 
+// When the time is over within a thread, the runs that are done stay done; one is always finished.
+func TestMaxTimeEndsTheJobWithinAThread(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const runs = 4
+	for i := range runs {
+		appendInBatches(t, store, "t", fmt.Sprint("r", i), "", 1, message(fmt.Sprint("m", i), 80)...) // so that the thread takes more than one page
+	}
+	want := restored(t, store, "t", "")
+	// The time is over when the thread is begun.
+	execute(t, pool, `
+		alter function agui_internal.begin_step() rename to begin_step_at_once;
+		create function agui_internal.begin_step() returns void language sql as
+			'select agui_internal.begin_step_at_once(); select pg_sleep(0.3)'`)
+	for i := range runs {
+		done := mustCompact(t, pool, jobs.CompactOptions{MaxTime: 250 * time.Millisecond})
+		if left := int64(runs - 1 - i); done.Runs != 1 || done.Left != left || done.Stopped == "" && left > 0 {
+			t.Fatalf("call %d: %+v, want one run and %d left", i+1, done, left)
+		}
+		checkSnapshots(t, pool, store)
+		if got := restored(t, store, "t", ""); !sameJSON(t, got, want) {
+			t.Fatalf("after call %d the thread restores as\n%s\nwant\n%s", i+1, got, want)
+		}
+	}
+	if notes := count(t, pool, `select count(*) from agui_internal.job_note`); notes != 0 {
+		t.Errorf("%d notes are left", notes)
+	}
+}
+
 func TestRunsInProgressAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, compact := range compactors {

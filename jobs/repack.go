@@ -22,7 +22,7 @@ type RepackOptions struct {
 	Retry bool
 	// MaxRuns ends the job after so many runs; 0: when all are done.
 	MaxRuns int
-	// MaxTime ends the job after so long; 0: when all are done.
+	// MaxTime ends the job after so long, also within a run, after a piece of 50,000 events; 0: when all are done.
 	MaxTime time.Duration
 	// Progress, when set, is called after each run with what is done so far.
 	Progress func(Repacked)

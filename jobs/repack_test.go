@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,5 +268,69 @@ func TestRepackLeavesRecentRunsAlone(t *testing.T) {
 	}
 	if due := count(t, pool, `select count(*) from agui_internal.next_to_repack(null, '0') where thread_key is not null`); due != 1 {
 		t.Errorf("%d runs are due at once, want 1", due)
+	}
+}
+
+// Repack stops within a run when its time is over, and the next call goes on: in the end the batches are those that one call makes.
+func TestMaxTimeEndsRepackWithinARun(t *testing.T) {
+	t.Parallel()
+	calls := map[string]func(t *testing.T, pool *pgxpool.Pool){
+		"Go": func(t *testing.T, pool *pgxpool.Pool) {
+			if _, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration), MaxTime: 250 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"SQL": func(t *testing.T, pool *pgxpool.Pool) {
+			execute(t, pool, `call agui.repack(max_time => '1 microsecond', older_than => '0')`)
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			for _, thread := range []string{"once", "in pieces"} {
+				appendInBatches(t, store, thread, "r", "", 1, message("m", 60)...)
+			}
+			// Batches of up to 10 events, pieces of 20; and the time is over when a run is begun.
+			var definition string
+			if err := pool.QueryRow(context.Background(), `select pg_get_functiondef('agui_internal.repack_run'::regproc)`).Scan(&definition); err != nil {
+				t.Fatal(err)
+			}
+			definition = strings.NewReplacer("constant int := 50000", "constant int := 20", "constant int := 1000", "constant int := 10").Replace(definition)
+			execute(t, pool, definition)
+			layout := func(thread string) string {
+				t.Helper()
+				var text string
+				if err := pool.QueryRow(context.Background(), `
+					select string_agg(first_seq || '+' || n, ' ' order by first_seq) from agui.batch where thread_key = agui.thread_key('', $1)`, thread).Scan(&text); err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+			execute(t, pool, `update agui.run set repacked_at = now() where thread_key = agui.thread_key('', 'in pieces')`)
+			execute(t, pool, `call agui.repack(older_than => '0')`)
+			execute(t, pool, `update agui.run set repacked_at = null where thread_key = agui.thread_key('', 'in pieces')`)
+			execute(t, pool, `
+				alter function agui_internal.begin_step() rename to begin_step_at_once;
+				create function agui_internal.begin_step() returns void language sql as
+					'select agui_internal.begin_step_at_once(); select pg_sleep(0.15)'`)
+			before, stages := layout("in pieces"), 0
+			for waits := int64(1); waits > 0; waits = count(t, pool, `select count(*) from agui.run where repacked_at is null`) {
+				call(t, pool)
+				after := layout("in pieces")
+				if stages++; after == before && stages > 1 && after != layout("once") {
+					t.Fatalf("call %d did nothing: %s", stages, after)
+				}
+				before = after
+				checkSnapshots(t, pool, store)
+			}
+			if before != layout("once") || stages < 3 {
+				t.Errorf("%d calls made %s, one call %s", stages, before, layout("once"))
+			}
+			if notes := count(t, pool, `select count(*) from agui_internal.job_note`); notes != 0 {
+				t.Errorf("%d notes are left", notes)
+			}
+		})
 	}
 }

@@ -102,7 +102,7 @@ With --json the result is one line:
 	flags := command.Flags()
 	how.addFlags(flags)
 	flags.IntVar(&limit, "limit", 0, "stop after so many runs; 0: when all are done")
-	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; the threads at hand are finished. 0: when all are done")
+	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; of the threads at hand the runs at hand are finished. 0: when all are done")
 	flags.BoolVar(&repack, "repack", true, "repack what is due, too")
 	flags.BoolVar(&retry, "retry", false, "try the runs in quarantine at once")
 	flags.DurationVar(&grace, "grace", defaultGrace, "on SIGTERM: how long the threads at hand may take")

@@ -37,7 +37,7 @@ It takes the rights of the role agui_worker. The space is free for other rows af
 	}
 	command.Flags().Var((*age)(&olderThan), "older-than", "only runs that ended so long ago, as in 30m, 12h or 7d;\nwithout it the setting agui.repack_after of the database, or 10m")
 	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
-	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long; 0: when all are done")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long, also within a run; 0: when all are done")
 	command.Flags().BoolVar(&options.Retry, "retry", false, "try the runs in quarantine at once")
 	return command
 }
