@@ -14293,16 +14293,21 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+set enable_sort = off
+set enable_seqscan = off
 as $$
 begin
     return (
         select snapshot.run_no
         from agui.snapshot as snapshot
-        join agui.run as run
-            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
         where snapshot.thread_key = previous_tip.thread_key
-            and (before_no is null or snapshot.run_no < before_no)
-            and run.log_bytes is not null
+            and snapshot.run_no < coalesce(before_no, 2147483647)
+            and exists (
+                select from agui.run as run
+                where run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no and run.log_bytes is not null
+                offset 0
+            )
         order by snapshot.run_no desc
         limit 1
     );
@@ -14439,6 +14444,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     numbers     int[] := fold.message_nos;
+    new_from    int;  -- the first place without the number of a stored message
     first_place int;
     last_no     int;
     next_no     int;
@@ -14456,8 +14462,14 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
+    -- As a rule all before it are stored, and most messages are.
+    select coalesce(min(list.position), cardinality(numbers) + 1)
+    into new_from
+    from unnest(numbers) with ordinality as list (number, position)
+    where (list.number > 0) is not true;
+
     next_no := last_no;
-    for place in 1 .. cardinality(numbers) loop
+    for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
         -- Places of one new message share a negative number; a message without a number is alone.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
@@ -14472,7 +14484,7 @@ begin
     insert into agui.message (thread_key, message_no, message_id, role, body)
     select distinct on (message.number)
         write_snapshot.thread_key, message.number, message.id, message.role, message.body::json
-    from unnest(numbers, fold.message_ids, fold.roles, fold.bodies) as message (number, id, role, body)
+    from unnest(numbers[new_from:], fold.message_ids[new_from:], fold.roles[new_from:], fold.bodies[new_from:]) as message (number, id, role, body)
     where message.number > last_no
     order by message.number;
 
@@ -18196,7 +18208,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''5f62e228dcfc4d12d466dce6b1b64fc1b9ebcafe1e2bf4f4a77fd85c85d7ded9'', ''{
+as 'select 2, ''0f85365decc4462621af98866c14f500d5776786c66d1d00c9776bd21d30da5f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
