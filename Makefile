@@ -1,7 +1,7 @@
 # make            what there is to do
 # make test       all tests, on a private PostgreSQL server (see internal/testdb for other servers)
 
-TOOL := go tool -modfile=tools/go.mod
+TOOL := GOWORK=off go tool -modfile=tools/go.mod
 WITH_SERVER := go run ./internal/testdb/cmd/withserver --
 GO_FILES = git ls-files --cached --others --exclude-standard '*.go'
 
@@ -19,7 +19,7 @@ build: ## Build bin/pgagui
 demo: ## Run the demo on a private PostgreSQL server
 	go run ./cmd/pgagui demo
 
-PACKAGES ?= ./...
+PACKAGES ?= work
 
 .PHONY: test
 test: oracle-client bench-peers ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
@@ -74,9 +74,9 @@ oracle-client: ## Install the official client for the tests that ask it, where n
 PLOTS ?= bin/bench
 
 .PHONY: bench
-bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS adds to pgagui bench
+bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS adds phases and flags: ARGS=append
 	@mkdir -p bin
-	go run ./cmd/pgagui bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report bin/bench.json $(ARGS)
+	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report bin/bench.json $(ARGS)
 	go run ./bench/plot bin/bench.json $(PLOTS)
 
 .PHONY: bench-peers
@@ -102,14 +102,28 @@ generate: ## Write the functions' migration and the Go code of the queries anew
 	$(TOOL) sqlc generate
 	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
 
+# The modules require each other at VERSION, which is in no registry until it is released: a proxy of the working tree has it.
+VERSION ?= v0.0.0
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod files of all modules
+	@rm -rf bin/proxy && cd tools && GOWORK=off go run ./pack .. $(CURDIR)/bin/proxy $(VERSION)
+	@cache=$$(mktemp -d) && trap 'GOMODCACHE=$$cache go clean -modcache; rm -rf bin/proxy' EXIT && \
+	proxies=file://$(CURDIR)/bin/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY) && \
+	for folder in . bench cmd/pgagui otelagui; do \
+		(cd $$folder && GOWORK=off GOFLAGS=-mod=mod GONOSUMDB=github.com/pgagui GOPROXY=$$proxies GOMODCACHE=$$cache go mod tidy && \
+		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
+	done
+	cd tools && GOWORK=off go mod tidy
+
 .PHONY: format
 format: ## Format the Go code
 	$(GO_FILES) | xargs gofmt -w
 
 .PHONY: lint
 lint: lint-format lint-generated ## Check format, generated files, go vet and staticcheck
-	go vet ./...
-	$(TOOL) staticcheck ./...
+	go vet work
+	$$($(TOOL) -n staticcheck) work
 
 .PHONY: lint-format
 lint-format:

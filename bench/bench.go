@@ -2,7 +2,7 @@
 // PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
 // measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
 //
-// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, patch.go, live.go, scale.go.
+// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, guards.go, patch.go, live.go, scale.go.
 package bench
 
 import (
@@ -55,6 +55,7 @@ var phases = []phase{
 	{name: "restore", run: (*bench).restore},
 	{name: "threads", run: (*bench).threads},
 	{name: "tenants", run: (*bench).tenants},
+	{name: "guards", run: (*bench).guards},
 	{name: "patch", run: (*bench).patch},
 	{name: "live", run: (*bench).live},
 	{name: "scale-events", run: (*bench).scaleEvents, isLong: true},

@@ -74,17 +74,17 @@ var costlyRuns = map[string]costlyRun{
 		doubling := stateDelta(`{"op":"copy","from":"","path":"`+strings.Repeat("/a", 300)+`"}`, `{"op":"copy","from":"","path":"`+strings.Repeat("/a", 600)+`"}`)
 		return append([]string{stateSnapshot(nested(300))}, repeated(size, doubling)...)
 	}},
-	"empty lists of messages beside many activities": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+	"empty lists of messages beside many activities": {size: 500, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		return append(activities(20_000), repeated(size, messagesSnapshot())...)
 	}},
-	"short lists of messages beside many activities": {size: 250, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+	"short lists of messages beside many activities": {size: 150, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		events := activities(10_000)
 		for i := range size {
 			events = append(events, messagesSnapshot(fmt.Sprintf(`{"id":"m%d","role":"user","content":"Hello"}`, i)))
 		}
 		return events
 	}},
-	"lists of messages between changes of many activities": {size: 100, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
+	"lists of messages between changes of many activities": {size: 60, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		events := activities(10_000)
 		for i := range size {
 			events = append(events, textMessage(fmt.Sprint("m", i), "Hello")...)

@@ -17,7 +17,7 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-const kills = 20
+const kills = 10
 
 // A process that is killed at any moment leaves nothing half done and nothing lost, and the next one goes on.
 func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {

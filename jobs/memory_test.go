@@ -73,10 +73,10 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 	// All of them have ended before the first one is gone on from, so all of their folds are needed.
 	"branches": func(t *testing.T, pool *pgxpool.Pool) {
 		store := pgagui.New(pool, nil)
-		for run := range 40 {
+		for run := range 24 {
 			appendLarge(t, pool, "t", fmt.Sprint("root", run), "", 1, `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || `+text(4)+` || '"}}]'`)
 		}
-		for run := range 40 {
+		for run := range 24 {
 			appendRun(t, store, "t", fmt.Sprint("child", run), fmt.Sprint("root", run), message("m", 3)...)
 		}
 	},

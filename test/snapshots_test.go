@@ -31,7 +31,7 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			return err
 		},
 	}
-	const seeds = 5
+	const seeds = 3
 	for name, compact := range compactors {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 	ctx := context.Background()
 	pool := testdb.Pool(t)
 	judges := reducers{pool: pool}
-	const streamsOfAKind = 3
+	const streamsOfAKind = 1
 	for i, kind := range kindsOfStreams {
 		for seed := range uint64(streamsOfAKind) {
 			stream := compactiontest.Stream(seed<<8+uint64(i), kind.options)

@@ -1,6 +1,6 @@
-// Command plot draws the report of pgagui bench as SVG files, for the documentation:
+// Command plot draws the report of the benchmark as SVG files, for the documentation:
 //
-//	pgagui bench --report report.json && go run ./bench/plot report.json docs/bench
+//	go run ./bench/cmd/bench --report report.json && go run ./bench/plot report.json docs/bench
 //
 // It is a program of its own so that pgagui itself has no plotting library in it.
 package main

@@ -374,9 +374,6 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "log t u", exitUsage, "one thread"},
 		{installed, "import", exitUsage, "pgagui import --help"},
 		{installed, "migrate", exitUsage, "up, down, status or sql"},
-		{installed, "bench --phase everything", exitUsage, "everything"},
-		{installed, "bench append everything", exitUsage, "everything"},
-		{installed, "bench --repeat 0", exitUsage, "--repeat"},
 		{empty, "log t", exitUnavailable, "pgagui migrate up"},
 		{empty, "export t", exitUnavailable, "pgagui migrate up"},
 		{empty, "branches t", exitUnavailable, "pgagui migrate up"},
@@ -620,7 +617,7 @@ func TestMessagesHoldNoPassword(t *testing.T) {
 	for _, address := range []string{
 		"host=127.0.0.1 port=1 password = s3cret bogus", "postgres://u:s3cret%zz@h/db", "postgres://u:33/s3cret@h/db", "postgres://u:s3cret@127.0.0.1:1/db", "user=u password='s3cret",
 	} {
-		for _, line := range []string{"stats", "migrate up", "migrate status", "migrate down --yes", "doctor", "bench --quick", "demo", "__complete show t", "worker --compact @hourly", "stats --help"} {
+		for _, line := range []string{"stats", "migrate up", "migrate status", "migrate down --yes", "doctor", "demo", "__complete show t", "worker --compact @hourly", "stats --help"} {
 			var out, messages bytes.Buffer
 			t.Setenv("DATABASE_URL", address)
 			if run(t.Context(), strings.Fields(line), strings.NewReader(""), &out, &messages); strings.Contains(out.String()+messages.String(), "s3cret") {

@@ -61,13 +61,13 @@ func TestImportTakesConstantMemory(t *testing.T) {
 		write func(io.Writer)
 	}{
 		{"many runs", func(file io.Writer) {
-			for run := range 400 {
+			for run := range 240 {
 				io.WriteString(file, started("t", fmt.Sprint("r", run))+"\n"+strings.Repeat(event, 200)+finished+"\n")
 			}
 		}},
 		{"one run", func(file io.Writer) {
 			io.WriteString(file, started("t", "r")+"\n")
-			for range 400 {
+			for range 240 {
 				io.WriteString(file, strings.Repeat(event, 200))
 			}
 			io.WriteString(file, finished+"\n")

@@ -106,7 +106,7 @@ Results go to stdout, everything else to stderr. On a terminal, characters that 
 	add("start", p.demoCommand(), migrate)
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
-	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.headsCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor, p.benchCommand())
+	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.headsCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor)
 	root.AddCommand(p.versionCommand(), connectionTopic(), exitCodesTopic(), scopesTopic())
 	p.offerIDs(root)
 	return root

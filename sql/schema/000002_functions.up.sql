@@ -4589,7 +4589,8 @@ $$;
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
     'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
-    'when all are done), also within a long run, from where the next call goes on; some thousand events are always done. It leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'when all are done), also within a long run: the next call goes on from there. Unless max_time is 0, some thousand events are always done. '
+    'Leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '
@@ -7030,7 +7031,7 @@ revoke execute on function agui_internal.wait_for_lock(bigint, text) from public
 create or replace function agui_internal.chain_text(value text)
 returns bytea
 language sql
-immutable
+stable
 parallel safe
 return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
 
@@ -7095,7 +7096,7 @@ comment on function agui_internal.chain_events(json) is
 revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
--- Each argument is used once, so it is inlined.
+-- As all that it calls it is inlined: convert_to is stable, and so are they. Each argument is used once.
 create or replace function agui_internal.chain_link(
     previous  bytea,
     first_seq bigint,
@@ -7124,7 +7125,7 @@ revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, t
 create or replace function agui_internal.chain_origin(scope text, thread_id text)
 returns bytea
 language sql
-immutable
+stable
 parallel safe
 return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
 
@@ -14425,16 +14426,21 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+set enable_sort = off
+set enable_seqscan = off
 as $$
 begin
     return (
         select snapshot.run_no
         from agui.snapshot as snapshot
-        join agui.run as run
-            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
         where snapshot.thread_key = previous_tip.thread_key
-            and (before_no is null or snapshot.run_no < before_no)
-            and run.log_bytes is not null
+            and snapshot.run_no < coalesce(before_no, 2147483647)
+            and exists (
+                select from agui.run as run
+                where run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no and run.log_bytes is not null
+                offset 0
+            )
         order by snapshot.run_no desc
         limit 1
     );
@@ -14571,6 +14577,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     numbers     int[] := fold.message_nos;
+    new_from    int;  -- the first place without the number of a stored message
     first_place int;
     last_no     int;
     next_no     int;
@@ -14588,8 +14595,14 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
+    -- As a rule all before it are stored, and most messages are.
+    select coalesce(min(list.position), cardinality(numbers) + 1)
+    into new_from
+    from unnest(numbers) with ordinality as list (number, position)
+    where (list.number > 0) is not true;
+
     next_no := last_no;
-    for place in 1 .. cardinality(numbers) loop
+    for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
         -- Places of one new message share a negative number; a message without a number is alone.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
@@ -14604,7 +14617,7 @@ begin
     insert into agui.message (thread_key, message_no, message_id, role, body)
     select distinct on (message.number)
         write_snapshot.thread_key, message.number, message.id, message.role, message.body::json
-    from unnest(numbers, fold.message_ids, fold.roles, fold.bodies) as message (number, id, role, body)
+    from unnest(numbers[new_from:], fold.message_ids[new_from:], fold.roles[new_from:], fold.bodies[new_from:]) as message (number, id, role, body)
     where message.number > last_no
     order by message.number;
 
@@ -18328,7 +18341,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''a6cceb91d7d7811cc1ccd3a2e6a5e899a7042fba4295c7b6d74b2d66ef38eec0'', ''{
+as 'select 2, ''c3736f0262da1b55e1d3ff208057c1bf5121842aefc0254ae2119f489c109623'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -134,7 +134,8 @@ $$;
 comment on procedure agui.compact(int, interval, interval) is
     'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
     'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
-    'when all are done), also within a long run, from where the next call goes on; some thousand events are always done. It leaves alone what ended less than older_than ago. Commits run by run, so it can '
+    'when all are done), also within a long run: the next call goes on from there. Unless max_time is 0, some thousand events are always done. '
+    'Leaves alone what ended less than older_than ago. Commits run by run, so it can '
     'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
     'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
     'With a notice, it does nothing while another session or pgagui compact is at work, and '

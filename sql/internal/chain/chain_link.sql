@@ -1,4 +1,4 @@
--- Each argument is used once, so it is inlined.
+-- As all that it calls it is inlined: convert_to is stable, and so are they. Each argument is used once.
 create or replace function agui_internal.chain_link(
     previous  bytea,
     first_seq bigint,

@@ -1,7 +1,7 @@
 create or replace function agui_internal.chain_origin(scope text, thread_id text)
 returns bytea
 language sql
-immutable
+stable
 parallel safe
 return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
 

@@ -1,7 +1,7 @@
 create or replace function agui_internal.chain_text(value text)
 returns bytea
 language sql
-immutable
+stable
 parallel safe
 return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
 

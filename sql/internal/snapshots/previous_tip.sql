@@ -4,16 +4,21 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+set enable_sort = off
+set enable_seqscan = off
 as $$
 begin
     return (
         select snapshot.run_no
         from agui.snapshot as snapshot
-        join agui.run as run
-            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
         where snapshot.thread_key = previous_tip.thread_key
-            and (before_no is null or snapshot.run_no < before_no)
-            and run.log_bytes is not null
+            and snapshot.run_no < coalesce(before_no, 2147483647)
+            and exists (
+                select from agui.run as run
+                where run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no and run.log_bytes is not null
+                offset 0
+            )
         order by snapshot.run_no desc
         limit 1
     );

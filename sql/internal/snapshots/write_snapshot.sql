@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     numbers     int[] := fold.message_nos;
+    new_from    int;  -- the first place without the number of a stored message
     first_place int;
     last_no     int;
     next_no     int;
@@ -23,8 +24,14 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
+    -- As a rule all before it are stored, and most messages are.
+    select coalesce(min(list.position), cardinality(numbers) + 1)
+    into new_from
+    from unnest(numbers) with ordinality as list (number, position)
+    where (list.number > 0) is not true;
+
     next_no := last_no;
-    for place in 1 .. cardinality(numbers) loop
+    for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
         -- Places of one new message share a negative number; a message without a number is alone.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
@@ -39,7 +46,7 @@ begin
     insert into agui.message (thread_key, message_no, message_id, role, body)
     select distinct on (message.number)
         write_snapshot.thread_key, message.number, message.id, message.role, message.body::json
-    from unnest(numbers, fold.message_ids, fold.roles, fold.bodies) as message (number, id, role, body)
+    from unnest(numbers[new_from:], fold.message_ids[new_from:], fold.roles[new_from:], fold.bodies[new_from:]) as message (number, id, role, body)
     where message.number > last_no
     order by message.number;
 

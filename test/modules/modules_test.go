@@ -1,0 +1,133 @@
+// Package modules tests the modules of this repository as somebody else gets them: from a proxy, without go.work.
+package modules
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write importer.txt anew")
+
+// version is what the modules require of each other.
+var version = flag.String("version", "v0.0.0", "the version that the modules require of each other")
+
+// consumer is a folder in which the go command finds the modules in a proxy.
+type consumer struct {
+	t           *testing.T
+	folder      string
+	environment []string
+}
+
+func newConsumer(t *testing.T) consumer {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, cache, folder := t.TempDir(), t.TempDir(), t.TempDir()
+	c := consumer{t: t, folder: filepath.Join(root, "tools"), environment: append(os.Environ(), "GOWORK=off")}
+	downloads := filepath.Join(strings.TrimSpace(c.run("go", "env", "GOMODCACHE")), "cache", "download")
+	others := strings.TrimSpace(c.run("go", "env", "GOPROXY"))
+	c.run("go", "run", "./pack", root, proxy, *version)
+
+	c.folder = folder
+	c.environment = append(c.environment, "GOPROXY=file://"+proxy+",file://"+downloads+","+others, "GOSUMDB=off", "GOMODCACHE="+cache, "GOFLAGS=-mod=mod")
+	t.Cleanup(func() { c.run("go", "clean", "-modcache") }) // its files are read-only
+	return c
+}
+
+func (c consumer) run(name string, arguments ...string) string {
+	c.t.Helper()
+	command := exec.Command(name, arguments...)
+	command.Dir, command.Env = c.folder, c.environment
+	var messages strings.Builder
+	command.Stderr = &messages
+	out, err := command.Output()
+	if err != nil {
+		c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, messages.String())
+	}
+	return string(out)
+}
+
+func (c consumer) write(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.folder, name), []byte(text), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Who imports the store compiles what is in importer.txt, and gets nothing of the command line, the benchmark or OpenTelemetry.
+func TestWhatAnImporterGets(t *testing.T) {
+	t.Parallel()
+	c := newConsumer(t)
+	c.write("go.mod", "module example.com/chat\n\ngo 1.26.0\n\nrequire github.com/pgagui/pgagui "+*version+"\n")
+	c.write("main.go", `package main
+
+import (
+	"fmt"
+
+	"github.com/pgagui/pgagui"
+)
+
+func main() { fmt.Println(pgagui.New(nil, nil)) }
+`)
+	c.run("go", "mod", "tidy")
+	c.run("go", "build", "./...")
+
+	compiled := strings.Fields(c.run("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."))
+	compiled = slices.DeleteFunc(compiled, func(path string) bool { return path == "example.com/chat" })
+	slices.Sort(compiled)
+	got := strings.Join(compiled, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("importer.txt", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("importer.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("an importer compiles\n%s\nwant what is in importer.txt\n%s\nwhere that is meant: go test ./test/modules -update", got, want)
+	}
+
+	sums, err := os.ReadFile(filepath.Join(c.folder, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := c.run("go", "list", "-m", "all")
+	for _, unwanted := range []string{"spf13", "gonum", "go-fonts", "golang.org/x/term"} {
+		if strings.Contains(modules, unwanted) {
+			t.Errorf("%s is in the module graph of an importer", unwanted)
+		}
+	}
+	for line := range strings.Lines(string(sums)) {
+		// Of most modules go.sum has only the sum of their go.mod.
+		for _, unwanted := range []string{"opentelemetry", "docker", "cobra"} {
+			if strings.Contains(line, unwanted) && !strings.Contains(line, "/go.mod ") {
+				t.Errorf("an importer downloads %s", line)
+			}
+		}
+	}
+	t.Logf("%d packages, %d modules in the graph, %d lines of go.sum", len(compiled), strings.Count(modules, "\n")-1, strings.Count(string(sums), "\n"))
+}
+
+func TestTheCommandIsInstalled(t *testing.T) {
+	t.Parallel()
+	c := newConsumer(t)
+	folder := t.TempDir()
+	c.environment = append(c.environment, "GOBIN="+folder)
+	c.run("go", "install", "github.com/pgagui/pgagui/cmd/pgagui@"+*version)
+	program := filepath.Join(folder, "pgagui")
+	if out := c.run(program, "version"); !strings.HasPrefix(out, "pgagui "+*version+" ") {
+		t.Errorf("version: %s", out)
+	}
+	if linked := c.run("go", "version", "-m", program); strings.Contains(linked, "gonum") || strings.Contains(linked, "dockertest") {
+		t.Errorf("the command has the benchmark or the tests in it:\n%s", linked)
+	}
+}
