@@ -127,13 +127,15 @@ func TestSQLCInfersTypes(t *testing.T) {
 	t.Parallel()
 	project := filepath.Join("..", "examples", "sqlc")
 	tool := func(arguments ...string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + filepath.Join("..", "tools", "go.mod"), "sqlc"}, arguments...)...)
+		command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + filepath.Join("..", "tools", "go.mod"), "sqlc"}, arguments...)...)
+		command.Env = append(os.Environ(), "GOWORK=off") // which -modfile takes
+		return command
 	}
 	if out, err := tool("version").CombinedOutput(); err != nil {
 		testneeds.Skip(t, testneeds.Sqlc, "sqlc cannot be built: %v\n%s", err, out)
 	}
 	if out, err := tool("diff", "-f", filepath.Join(project, "sqlc.yaml")).CombinedOutput(); err != nil {
-		t.Errorf("examples/sqlc/db is not what sqlc makes of it (run: go tool -modfile=tools/go.mod sqlc generate -f examples/sqlc/sqlc.yaml): %v\n%s", err, out)
+		t.Errorf("examples/sqlc/db is not what sqlc makes of it (run: make generate): %v\n%s", err, out)
 	}
 	for _, name := range []string{"queries.sql.go", "models.go"} {
 		generated, err := os.ReadFile(filepath.Join(project, "db", name))
