@@ -26,13 +26,7 @@ func (b *bench) append(ctx context.Context) error {
 
 	bodies := b.bodies()
 	ours := func(writers, batch int) side {
-		streams := newStreams(writers, batch, bodies)
-		return side{"pgagui", func(ctx context.Context) (float64, error) {
-			return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
-				_, err := database.store.Append(ctx, s.threadID, call.runID, call.events)
-				return err
-			})
-		}}
+		return b.appending("pgagui", database, newStreams(writers, batch, bodies))
 	}
 	plain := func(writers, batch int) side {
 		streams, insert := newStreams(writers, batch, bodies), insertPlain(batch)
@@ -77,6 +71,16 @@ func (b *bench) append(ctx context.Context) error {
 		}, measured[comparison.ours.name], measured[comparison.against.name])
 	}
 	return database.drop(ctx)
+}
+
+// appending is a side that writes to a database of ours, measured in events a second.
+func (b *bench) appending(name string, database *database, streams []*stream) side {
+	return side{name, func(ctx context.Context) (float64, error) {
+		return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
+			_, err := database.store.Append(ctx, s.threadID, call.runID, call.events)
+			return err
+		})
+	}}
 }
 
 // appendRate lets all streams write for a while, each on its own, and returns how many events a second were committed.

@@ -240,21 +240,22 @@ func timed(name string, work func(ctx context.Context) error) side {
 
 // reading is a side that is measured in seconds a read; reads are numbered from 0 on.
 func (b *bench) reading(name string, read func(ctx context.Context, i int) error) side {
-	return timed(name, func(ctx context.Context) error {
-		for i := range b.sizes.reads {
-			if err := read(ctx, i); err != nil {
+	return repeated(name, b.sizes.reads, read)
+}
+
+// repeated is a side that is measured in seconds a call; the calls of a measurement are numbered from 0 on.
+func repeated(name string, calls int, call func(ctx context.Context, i int) error) side {
+	all := timed(name, func(ctx context.Context) error {
+		for i := range calls {
+			if err := call(ctx, i); err != nil {
 				return err
 			}
 		}
 		return nil
-	}).per(b.sizes.reads)
-}
-
-// per is the side with its figure for one of so many.
-func (s side) per(count int) side {
-	return side{s.name, func(ctx context.Context) (float64, error) {
-		figure, err := s.measure(ctx)
-		return figure / float64(count), err
+	})
+	return side{name, func(ctx context.Context) (float64, error) {
+		seconds, err := all.measure(ctx)
+		return seconds / float64(calls), err
 	}}
 }
 

@@ -17,13 +17,7 @@ func (b *bench) guards(ctx context.Context) error {
 		if _, err := database.Exec(ctx, prepare); err != nil {
 			return side{}, nil, err
 		}
-		streams := newStreams(writers, batch, b.bodies())
-		return side{name, func(ctx context.Context) (float64, error) {
-			return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
-				_, err := database.store.Append(ctx, s.threadID, call.runID, call.events)
-				return err
-			})
-		}}, database, nil
+		return b.appending(name, database, newStreams(writers, batch, b.bodies())), database, nil
 	}
 	const asIs = "as it is"
 	for _, guard := range []struct{ name, prepare, target string }{

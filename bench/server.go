@@ -125,7 +125,7 @@ func (s *server) createFrom(ctx context.Context, template string, connections in
 // copy makes a copy of a database.
 func (s *server) copy(ctx context.Context, of *database) (*database, error) {
 	connections := int(of.Config().MaxConns)
-	of.Close() // nobody may be connected
+	of.Close() // PostgreSQL copies a database only while no session is connected to it
 	copied, err := s.createFrom(ctx, of.name, connections)
 	if err != nil {
 		return nil, err

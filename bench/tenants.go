@@ -83,14 +83,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	// In many short slices, for the differences are small.
 	const slices, calls = 20, 40
 	repeating := func(c caller, calls int, call func(ctx context.Context) error) side {
-		return timed(c.name, func(ctx context.Context) error {
-			for range calls {
-				if err := call(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		}).per(calls)
+		return repeated(c.name, calls, func(ctx context.Context, _ int) error { return call(ctx) })
 	}
 	appending := func(batch int, commit string) func(caller) side {
 		return func(c caller) side {
