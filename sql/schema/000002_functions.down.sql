@@ -243,7 +243,7 @@ drop function agui_internal.erase_thread(thread_key uuid, reason text, older_tha
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
-drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json);
+drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json, beginning bytea);
 drop function agui_internal.is_chained(scope text);
 drop function agui_internal.chain_times(times timestamptz[]);
 drop function agui_internal.chain_origin(scope text, thread_id text);

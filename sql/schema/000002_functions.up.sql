@@ -5982,9 +5982,8 @@ begin
             values (
                 key, log_end.last_seq + 1, stamp, new_n, new_run_no, new_events, agui_internal.text_bytes_to_store(new_events),
                 case
-                    when log_end.hash is not null then agui_internal.chain_link(
-                        log_end.hash, log_end.last_seq + 1, new_n, agui_internal.chain_times(array[stamp]), append_events.run_id,
-                        coalesce(beginning, '\x00'), new_events
+                    when log_end.hash is not null then agui_internal.next_link(
+                        log_end.hash, log_end.last_seq + 1, new_n, stamp, append_events.run_id, new_events, coalesce(beginning, '\x00')
                     )
                 end
             )
@@ -6179,10 +6178,12 @@ begin
     group by dated.span
     order by 1
     loop
-        hash := agui_internal.chain_link(
-            hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
-            case when n = 0 and beginning is not null then beginning else '\x00' end, batch.events::json
-        );
+        if previous is not null then
+            hash := agui_internal.chain_link(
+                hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
+                coalesce(case when n = 0 then beginning end, '\x00'), batch.events::json
+            );
+        end if;
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us, hash)
         values (
             insert_imported.thread_key, batch.first_seq, batch.recorded_at, batch.n, insert_imported.run_no, batch.events::json,
@@ -7174,20 +7175,22 @@ create or replace function agui_internal.next_link(
     n           int,
     recorded_at timestamptz,
     run_id      text,
-    events      json
+    events      json,
+    beginning   bytea default '\x00'
 )
 returns bytea
 language sql
 stable
 parallel safe
 return agui_internal.chain_link(
-    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, beginning, events
 );
 
-comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
-    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
+comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) is
+    'The hash of the link (agui_internal.chain_link) that events of one time make. They are as agui_internal.chain_events has them. beginning '
+    'is agui_internal.chain_beginning where their run begins with them.';
 
-revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;
+revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) from public;
 
 -- sql/internal/chain/page_of_heads.sql
 create or replace function agui_internal.page_of_heads(
@@ -18341,7 +18344,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''c3736f0262da1b55e1d3ff208057c1bf5121842aefc0254ae2119f489c109623'', ''{
+as 'select 2, ''a46fd199df76f7705c2fbadbb6ba8d1aae224f76170c7b5562dde594f9982d0d'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

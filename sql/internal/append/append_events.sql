@@ -185,9 +185,8 @@ begin
             values (
                 key, log_end.last_seq + 1, stamp, new_n, new_run_no, new_events, agui_internal.text_bytes_to_store(new_events),
                 case
-                    when log_end.hash is not null then agui_internal.chain_link(
-                        log_end.hash, log_end.last_seq + 1, new_n, agui_internal.chain_times(array[stamp]), append_events.run_id,
-                        coalesce(beginning, '\x00'), new_events
+                    when log_end.hash is not null then agui_internal.next_link(
+                        log_end.hash, log_end.last_seq + 1, new_n, stamp, append_events.run_id, new_events, coalesce(beginning, '\x00')
                     )
                 end
             )

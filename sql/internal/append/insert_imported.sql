@@ -63,10 +63,12 @@ begin
     group by dated.span
     order by 1
     loop
-        hash := agui_internal.chain_link(
-            hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
-            case when n = 0 and beginning is not null then beginning else '\x00' end, batch.events::json
-        );
+        if previous is not null then
+            hash := agui_internal.chain_link(
+                hash, batch.first_seq, batch.n, agui_internal.chain_times(batch.times), run_id,
+                coalesce(case when n = 0 then beginning end, '\x00'), batch.events::json
+            );
+        end if;
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, earlier_us, hash)
         values (
             insert_imported.thread_key, batch.first_seq, batch.recorded_at, batch.n, insert_imported.run_no, batch.events::json,

@@ -4,17 +4,19 @@ create or replace function agui_internal.next_link(
     n           int,
     recorded_at timestamptz,
     run_id      text,
-    events      json
+    events      json,
+    beginning   bytea default '\x00'
 )
 returns bytea
 language sql
 stable
 parallel safe
 return agui_internal.chain_link(
-    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, '\x00'::bytea, events
+    previous, first_seq, n, '\x00000001'::bytea || timestamptz_send(recorded_at), run_id, beginning, events
 );
 
-comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) is
-    'The hash of the link (agui_internal.chain_link) that events of one time make, where their run has begun before; they are as agui_internal.chain_events has them.';
+comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) is
+    'The hash of the link (agui_internal.chain_link) that events of one time make. They are as agui_internal.chain_events has them. beginning '
+    'is agui_internal.chain_beginning where their run begins with them.';
 
-revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json) from public;
+revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) from public;
