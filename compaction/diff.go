@@ -1,9 +1,9 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,7 +16,7 @@ func CreatePatch(from, to json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New("compaction: a document to compare is not JSON")
 	}
 	d := differ{patch: []byte{'['}}
-	d.compare(parsedWhole(trimmed(from), nil), parsedWhole(trimmed(to), nil))
+	d.compare(parsedWhole(bytes.TrimSpace(from), nil), parsedWhole(bytes.TrimSpace(to), nil))
 	return append(d.patch, ']'), nil
 }
 
@@ -95,16 +95,18 @@ func (d *differ) at(token string, compare func()) {
 	d.path = d.path[:len(d.path)-1]
 }
 
+// escapeToken writes a token as a JSON Pointer has it (RFC 6901).
+var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
+
 // write writes an operation at the path.
 func (d *differ) write(operation string, value value) {
 	if len(d.patch) > 1 {
 		d.patch = append(d.patch, ',')
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var path strings.Builder
 	for _, token := range d.path {
 		path.WriteByte('/')
-		path.WriteString(escape.Replace(token))
+		path.WriteString(escapeToken.Replace(token))
 	}
 	d.patch = append(d.patch, `{"op":"`+operation+`","path":`...)
 	d.patch = quote(d.patch, path.String())
@@ -117,7 +119,3 @@ func (d *differ) write(operation string, value value) {
 
 // same reports whether two values say the same, their numbers in the same spelling.
 func same(a, b value) bool { return equal(a, b, sameNumberText) }
-
-func trimmed(document json.RawMessage) raw {
-	return slices.Clip(raw(strings.TrimSpace(string(document))))
-}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,17 +26,12 @@ Messages are compared by id: "+" was added, "-" removed, "~" changed, ">" moved.
   pgagui diff trip-to-lisbon --from run-2 --to run-3
   pgagui diff trip-to-lisbon --from-at 2h`,
 		Args: oneThread,
-		PreRunE: func(command *cobra.Command, _ []string) (err error) {
-			for _, point := range []struct {
-				flag, text string
-				at         *pgagui.At
-			}{{"from-at", fromAt, &options.From}, {"to-at", toAt, &options.To}} {
-				if !command.Flags().Changed(point.flag) {
-					continue
-				}
-				if point.at.Seq, point.at.Time, err = seqOrTime("--"+point.flag, point.text, time.Now()); err != nil {
-					return &usageError{problem: err.Error(), command: command.CommandPath()}
-				}
+		PreRunE: func(command *cobra.Command, _ []string) error {
+			if err := readPoint(command, "from-at", fromAt, &options.From); err != nil {
+				return err
+			}
+			if err := readPoint(command, "to-at", toAt, &options.To); err != nil {
+				return err
 			}
 			if options.From == options.To {
 				return &usageError{problem: "give two points to compare, for instance --from RUN", command: command.CommandPath()}

@@ -17,11 +17,12 @@ import (
 func (p *program) headsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "heads",
-		Short: "Print the heads of chained logs, for somebody else to keep",
+		Short: "Print the heads of chained logs, to keep outside of the database",
 		Long: `Prints the head of each thread whose log is chained (agui.enable_chain): the seq of its last event, and the hash of its last link. Each is a
 line of JSON. Without --scope the threads are those of all scopes.
 
-Keep them where who may change the database cannot: "pgagui verify --chain --heads FILE" then finds whatever was changed up to there.`,
+Keep them where nobody who can change the database can write. "pgagui verify --chain --heads FILE" then finds every change to the log
+before each head.`,
 		Example: `  pgagui heads > heads-of-monday.ndjson`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -38,15 +38,18 @@ func addPointFlags(command *cobra.Command, at *pgagui.At) {
 	flags.StringVar(&at.RunID, "run", "", "after this run, instead of the head")
 	var point string
 	flags.StringVar(&point, "at", "", "back in time: after the event with this seq, so long ago, as in 2h or 7d,\nor at a time, as in 2006-01-02T15:04 (local time unless it has a zone)")
-	command.PreRunE = func(*cobra.Command, []string) (err error) {
-		if !flags.Changed("at") {
-			return nil
-		}
-		if at.Seq, at.Time, err = seqOrTime("--at", point, time.Now()); err != nil {
-			return &usageError{problem: err.Error(), command: command.CommandPath()}
-		}
+	command.PreRunE = func(*cobra.Command, []string) error { return readPoint(command, "at", point, at) }
+}
+
+// readPoint reads the value of a flag that goes back in time, if the flag is given.
+func readPoint(command *cobra.Command, flag, text string, at *pgagui.At) (err error) {
+	if !command.Flags().Changed(flag) {
 		return nil
 	}
+	if at.Seq, at.Time, err = seqOrTime("--"+flag, text, time.Now()); err != nil {
+		return &usageError{problem: err.Error(), command: command.CommandPath()}
+	}
+	return nil
 }
 
 func (p *program) restore(ctx context.Context, store *pgagui.Store, threadID string, at pgagui.At) error {
