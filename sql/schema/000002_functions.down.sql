@@ -161,6 +161,7 @@ drop function agui_internal.json_depth(document text);
 drop function agui_internal.json_as_string(value json);
 drop function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int);
 drop function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean);
+drop function agui_internal.refuse_blocked(job text, blocked text);
 drop function agui_internal.note_success(job text, thread_key uuid, run_no int);
 drop function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text);
 drop function agui_internal.note_attempt(job text, thread_key uuid, run_no int);

@@ -750,12 +750,7 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.erase_older cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.erase_older', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4569,12 +4564,7 @@ begin
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
     end if;
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.compact cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.compact', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4673,12 +4663,7 @@ begin
         exit when pg_catalog.clock_timestamp() >= stop_at;
     end loop;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.compact_running cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.compact_running', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
@@ -4842,12 +4827,7 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.reap cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.reap', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
@@ -5027,12 +5007,7 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.repack cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.repack', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
@@ -11419,6 +11394,29 @@ $$;
 comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
 
 revoke execute on function agui_internal.note_success(text, uuid, int) from public;
+
+-- sql/internal/jobs/refuse_blocked.sql
+create or replace function agui_internal.refuse_blocked(job text, blocked text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = format('%s cannot work: %s', job, blocked),
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_blocked(text, text) is
+    'Fails (55P03) if agui_internal.job_lock_problem gave a reason why the procedure cannot take the lock of its job.';
+
+revoke execute on function agui_internal.refuse_blocked(text, text) from public;
 
 -- sql/internal/jobs/runs_in_quarantine.sql
 create or replace function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean default false)
@@ -18344,7 +18342,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''a46fd199df76f7705c2fbadbb6ba8d1aae224f76170c7b5562dde594f9982d0d'', ''{
+as 'select 2, ''fdcd4d3b280982fbc7ca5609e31a6abc60187d6202748a56e0d3bbd0beb1aac8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -18434,8 +18432,8 @@ routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, r
 routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
 routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
 routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
-routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased, routine agui_internal.refuse_fold,
-routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_blocked, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
 routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
 routine agui_internal.refuse_scope_collision, routine agui_internal.refuse_unless_operator,
 routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,

@@ -114,12 +114,7 @@ begin
     if waiting > 0 then
         raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
     end if;
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.compact cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.compact', blocked);
     if failure is not null then
         raise exception using
             errcode = code,

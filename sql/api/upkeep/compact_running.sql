@@ -71,12 +71,7 @@ begin
         exit when pg_catalog.clock_timestamp() >= stop_at;
     end loop;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.compact_running cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.compact_running', blocked);
     if failure is not null then
         raise exception using
             errcode = code,

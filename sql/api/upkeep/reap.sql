@@ -67,12 +67,7 @@ begin
     commit;
     set local search_path = pg_catalog, pg_temp;
 
-    if blocked is not null then
-        raise exception using
-            errcode = '55P03',
-            message = 'agui.reap cannot work: ' || blocked,
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
-    end if;
+    perform agui_internal.refuse_blocked('agui.reap', blocked);
     if failure is not null then
         raise exception using
             errcode = code,

@@ -1,0 +1,21 @@
+create or replace function agui_internal.refuse_blocked(job text, blocked text)
+returns void
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if blocked is not null then
+        raise exception using
+            errcode = '55P03',
+            message = format('%s cannot work: %s', job, blocked),
+            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.refuse_blocked(text, text) is
+    'Fails (55P03) if agui_internal.job_lock_problem gave a reason why the procedure cannot take the lock of its job.';
+
+revoke execute on function agui_internal.refuse_blocked(text, text) from public;
