@@ -22,7 +22,7 @@ func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
 	return pgagui.New(pool, nil), pool
 }
 
-func events(raw ...string) []json.RawMessage {
+func rawEvents(raw ...string) []json.RawMessage {
 	list := make([]json.RawMessage, len(raw))
 	for i, event := range raw {
 		list[i] = json.RawMessage(event)

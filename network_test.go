@@ -65,20 +65,20 @@ func startAgents(t testing.TB, n int, recorders ...*pgagui.Recorder) *agents {
 		a.threads[i] = fmt.Sprint("t", i)
 		recording := mustBegin(t, recorders[i%len(recorders)], pgagui.RunRef{ThreadID: a.threads[i], RunID: "r"}, pgagui.BeginOptions{})
 		a.group.Go(func() error {
-			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+			if err := recording.Record(t.Context(), rawEvents(started("r"))...); err != nil {
 				return err
 			}
 			for n := 0; ; n++ {
 				select {
 				case <-a.end:
 					a.tokens[i] = n
-					if err := recording.Record(t.Context(), events(finished)...); err != nil {
+					if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 						return err
 					}
 					return recording.Close(t.Context())
 				default:
 				}
-				if err := recording.Record(t.Context(), events(token(n))...); err != nil {
+				if err := recording.Record(t.Context(), rawEvents(token(n))...); err != nil {
 					return err
 				}
 				if n%(2+i%5) == 0 {
@@ -192,7 +192,7 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	cancel()
 	notStored := fmt.Sprintf("%d events", taken)
 	for _, recording := range recordings {
-		err := recording.Record(ended, events(token(taken))...)
+		err := recording.Record(ended, rawEvents(token(taken))...)
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored yet") {
 			t.Fatalf("record: %v", err)
 		}
@@ -204,11 +204,11 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	if err := first.Close(ended); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notStored+" are not stored") {
 		t.Errorf("close: %v", err)
 	}
-	if err := first.Record(t.Context(), events(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {
+	if err := first.Record(t.Context(), rawEvents(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("record to one that is being closed: %v", err)
 	}
 	waiting := make(chan error)
-	go func() { waiting <- recordings[1].Record(t.Context(), events(token(taken))...) }()
+	go func() { waiting <- recordings[1].Record(t.Context(), rawEvents(token(taken))...) }()
 
 	proxy.Refuse(false)
 	if err := <-waiting; err != nil {
@@ -302,7 +302,7 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 	}
 	for _, recording := range []*pgagui.Recording{one, two} {
 		<-recording.Context().Done() // the agent learns that nothing more is stored
-		if err := recording.Record(t.Context(), events(token(3))...); err == nil {
+		if err := recording.Record(t.Context(), rawEvents(token(3))...); err == nil {
 			t.Error("it records after that")
 		}
 	}
@@ -435,7 +435,7 @@ func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	proxy := cutproxy.Start(t, address)
-	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r"), finished))
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", rawEvents(started("r"), finished))
 	lines, log := io.Pipe()
 	defer lines.Close()
 	store := pgagui.New(testdb.Connect(t, proxy.URL()), &pgagui.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -493,7 +493,7 @@ func connectCounted(t testing.TB, address string, maxConns int32) (*pgxpool.Pool
 func TestAFollowerEndsWithItsContextWhileTheNetworkIsBad(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
-	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r")))
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", rawEvents(started("r")))
 	for what, break_ := range map[string]func(*cutproxy.Proxy){
 		"hangs":   (*cutproxy.Proxy).Hold,
 		"refuses": func(proxy *cutproxy.Proxy) { proxy.Refuse(true); proxy.CutNow() },

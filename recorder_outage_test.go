@@ -44,7 +44,7 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 		if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, store, thread, "other", events(started("other"))) // goes on from it, and is in progress
+		mustAppend(t, store, thread, "other", rawEvents(started("other"))) // goes on from it, and is in progress
 		rest := []string{token(2), token(3), `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STEP_FINISHED","stepName":"write"}`, finished}
 		if !hasEnd {
 			rest = rest[:2]
@@ -178,7 +178,7 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	}
 	defer first.Close(context.Background())
 	for i := range recordings {
-		if _, err := pgagui.New(first, nil).Append(t.Context(), pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "next"}, events(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
+		if _, err := pgagui.New(first, nil).Append(t.Context(), pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 			t.Errorf("the next run of thread %d: %v", i, err)
 		}
 	}
@@ -212,14 +212,14 @@ func TestTheThreadsOfARecorderThatIsGoneAreFreeSoon(t *testing.T) {
 	if err := recordings[1].Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, events(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
+	if _, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 		t.Errorf("while it is recorded: %v", err)
 	}
 	proxy.Refuse(true)
 	proxy.CutNow()
 	mustRecord(t, recordings[0], token(1))
 	eventually(t, "the next run begins", func() bool {
-		_, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, events(started("next")), pgagui.AppendOptions{})
+		_, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{})
 		return err == nil
 	})
 	status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: "detached"})
@@ -440,7 +440,7 @@ func closeStoresAllAlthoughItsContextHasEnded(t *testing.T, address string) {
 func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "busy", "other", events(started("other")))
+	mustAppend(t, store, "busy", "other", rawEvents(started("other")))
 	for _, test := range []struct {
 		how  string
 		use  func(*pgagui.Recording)
@@ -448,7 +448,7 @@ func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 	}{
 		{"no method has returned it", func(*pgagui.Recording) {}, true},
 		{"Flush has said it", func(recording *pgagui.Recording) { recording.Flush(t.Context()) }, false},
-		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), events(token(1))...) }, false},
+		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), rawEvents(token(1))...) }, false},
 		{"Close has said it", func(recording *pgagui.Recording) { recording.Close(t.Context()) }, false},
 	} {
 		var log bytes.Buffer
@@ -472,7 +472,7 @@ func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -555,7 +555,7 @@ func TestAnErrorWithoutADatabaseCauseHasNone(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Logger: quiet})
-	_, ofAppend := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events(token(1)), pgagui.AppendOptions{})
+	_, ofAppend := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{})
 	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	var ofFollow error
 	for _, err := range store.Follow(t.Context(), "nowhere", pgagui.FollowOptions{}) {

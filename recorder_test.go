@@ -34,7 +34,7 @@ func newRecorder(t testing.TB, store *pgagui.Store, config *pgagui.RecorderConfi
 
 func mustRecord(t testing.TB, recording *pgagui.Recording, raw ...string) {
 	t.Helper()
-	if err := recording.Record(t.Context(), events(raw...)...); err != nil {
+	if err := recording.Record(t.Context(), rawEvents(raw...)...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,11 +73,11 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 	for n := range runs {
 		group.Go(func() error {
 			recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, pgagui.BeginOptions{})
-			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+			if err := recording.Record(t.Context(), rawEvents(started("r"))...); err != nil {
 				return err
 			}
 			for i := range tokens {
-				if err := recording.Record(t.Context(), events(token(i))...); err != nil {
+				if err := recording.Record(t.Context(), rawEvents(token(i))...); err != nil {
 					return err
 				}
 				if i%10 == 0 {
@@ -86,7 +86,7 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 					}
 				}
 			}
-			if err := recording.Record(t.Context(), events(finished)...); err != nil {
+			if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 				return err
 			}
 			return recording.Close(t.Context())
@@ -135,7 +135,7 @@ func flushMeansThatAllIsStored(t *testing.T, address string) {
 	if got := payloads(t, store, "t", "r"); len(got) != 1003 {
 		t.Errorf("the log has %d events", len(got))
 	}
-	if err := recording.Record(t.Context(), events(token(1))...); !errors.Is(err, pgagui.ErrClosed) {
+	if err := recording.Record(t.Context(), rawEvents(token(1))...); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("record after close: %v", err)
 	}
 	if err := recording.Close(t.Context()); err != nil {
@@ -198,7 +198,7 @@ func TestWhatIsRefusedEndsOnlyItsOwnRecording(t *testing.T) {
 func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 50 * time.Millisecond})
-	mustAppend(t, store, "busy", "other", events(started("other")))
+	mustAppend(t, store, "busy", "other", rawEvents(started("other")))
 	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`
 	cases := []struct {
 		thread string
@@ -230,7 +230,7 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 			}
 			mustRecord(t, recording, finished)
 		} else {
-			if err := recording.Record(t.Context(), events(token(2))...); !errors.Is(err, test.want) {
+			if err := recording.Record(t.Context(), rawEvents(token(2))...); !errors.Is(err, test.want) {
 				t.Errorf("%s: record: %v, want %v", test.thread, err, test.want)
 			}
 			if cause := context.Cause(recording.Context()); !errors.Is(cause, test.want) {
@@ -252,7 +252,7 @@ func TestRecordRefusesWhatIsNoEventAtOnce(t *testing.T) {
 	recording := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	for _, bad := range []string{``, `{`, `{"type":"A"} {}`, `[]`, `"text"`, "{\"type\":\"\xff\"}", "{\"type\":\"A\x00\"}"} {
-		if err := recording.Record(t.Context(), events(token(1), bad)...); !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.Contains(err.Error(), "event 2 of those to record") {
+		if err := recording.Record(t.Context(), rawEvents(token(1), bad)...); !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.Contains(err.Error(), "event 2 of those to record") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -483,7 +483,7 @@ func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("it ended with %v, want %v", err, pgagui.ErrRunCutOff)
 	}
-	_, err = store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events(token(1)), pgagui.AppendOptions{})
+	_, err = store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{})
 	if !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("a late event: %v, want %v", err, pgagui.ErrRunCutOff)
 	}

@@ -67,6 +67,7 @@ type Recording struct {
 	changed      chan struct{} // closed at the next change; nil: nobody waits for one
 	isQueued     bool          // in the recorder's queue
 	isAlone      bool          // sent in calls of its own
+	isBeginning  bool // Begin stores its start
 	isClosing    bool
 	isDetached   bool
 }
@@ -83,6 +84,7 @@ type Recording struct {
 func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) (*Recording, error) {
 	recording := &Recording{
 		recorder: r, threadID: run.ThreadID, runID: run.RunID, scope: options.Scope, options: options, seq: options.AfterSeq,
+		isBeginning: len(options.Start) > 0,
 	}
 	if recording.scope == "" {
 		recording.scope = r.store.scope
@@ -115,6 +117,9 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 		_ = recording.Close(ctx) // it returns the same error
 		return nil, err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	recording.isBeginning = false
 	return recording, nil
 }
 
@@ -405,8 +410,10 @@ func (r *Recording) fail(err error) {
 		return
 	}
 	r.failure = err
-	r.recorder.stats.Failed++
-	r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
+	if !r.isBeginning { // otherwise Begin returns the error
+		r.recorder.stats.Failed++
+		r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
+	}
 	r.notify()
 	r.cancel(err)
 }

@@ -68,7 +68,7 @@ func endedRun(t testing.TB, store *pgagui.Store, threadID, runID, parentRunID st
 	if parentRunID != "" {
 		opening = startedFrom(runID, parentRunID)
 	}
-	mustAppend(t, store, threadID, runID, events(opening, finished))
+	mustAppend(t, store, threadID, runID, rawEvents(opening, finished))
 }
 
 // oddJSON makes documents with everything that JSON allows and parsers like to change.
@@ -490,7 +490,7 @@ func TestSessionStateAndEventsInOneTransaction(t *testing.T) {
 	write := func(tx pgx.Tx) {
 		t.Helper()
 		inTx := store.WithTx(tx)
-		mustAppend(t, inTx, "t", "r", events(started("r"), finished))
+		mustAppend(t, inTx, "t", "r", rawEvents(started("r"), finished))
 		mustSave(t, inTx, "t", "r", "k", `1`)
 		if number, err := inTx.Checkpoints().Save(ctx, "t", pgagui.Checkpoint{ID: "c", JSON: json.RawMessage(`{}`)}); number != 1 || err != nil {
 			t.Errorf("checkpoint %d, error %v", number, err)

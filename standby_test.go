@@ -148,9 +148,9 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 // What followers have seen on the primary, and a standby that lags has not.
 func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 	r.pause(t)
-	mustAppend(t, r.onPrimary, "t", "one", events(started("one"), token(1), finished))
-	mustAppend(t, r.onPrimary, "t", "two", events(started("two"), token(1)))
-	mustAppend(t, r.onPrimary, "t", "two", events(token(2), finished))
+	mustAppend(t, r.onPrimary, "t", "one", rawEvents(started("one"), token(1), finished))
+	mustAppend(t, r.onPrimary, "t", "two", rawEvents(started("two"), token(1)))
+	mustAppend(t, r.onPrimary, "t", "two", rawEvents(token(2), finished))
 	seen, err := follow(t.Context(), r.onPrimary, "t", pgagui.FollowOptions{})
 	if err != nil || len(seen) != 7 {
 		t.Fatalf("%d events, %v", len(seen), err)
@@ -223,7 +223,7 @@ func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 
 func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
 	const thread = "erased"
-	mustAppend(t, r.onPrimary, thread, "r", events(started("r"), token(1)))
+	mustAppend(t, r.onPrimary, thread, "r", rawEvents(started("r"), token(1)))
 	live, ended := make(chan pgagui.Position, 2), make(chan error, 1)
 	go func() {
 		var err error
@@ -407,7 +407,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	}
 
 	// Somebody goes on from what is left, before the recording is closed.
-	mustAppend(t, store, "t", "r", events(token(9), finished))
+	mustAppend(t, store, "t", "r", rawEvents(token(9), finished))
 	close(goOn)
 	if err := <-slow; err != nil {
 		t.Errorf("the follower that saw less: %v", err)

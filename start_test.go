@@ -49,8 +49,8 @@ func TestBeginReportsARefusedStart(t *testing.T) {
 func TestFollowSendsHeartbeats(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r")))
-	mustAppend(t, store, "t", "other", events(startedFrom("other", "r")), pgagui.AppendOptions{Parallel: true, NoParent: true})
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
+	mustAppend(t, store, "t", "other", rawEvents(startedFrom("other", "r")), pgagui.AppendOptions{Parallel: true, NoParent: true})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	heartbeats, seqs := 0, []int64{}
@@ -65,9 +65,9 @@ func TestFollowSendsHeartbeats(t *testing.T) {
 		heartbeats++
 		switch {
 		case heartbeats < 5: // events of another run do not replace heartbeats
-			mustAppend(t, store, "t", "other", events(token(heartbeats)))
+			mustAppend(t, store, "t", "other", rawEvents(token(heartbeats)))
 		case heartbeats == 5:
-			mustAppend(t, store, "t", "r", events(finished))
+			mustAppend(t, store, "t", "r", rawEvents(finished))
 		}
 	}
 	if heartbeats < 5 || len(seqs) != 2 {

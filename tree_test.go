@@ -243,7 +243,7 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
 	reads := map[string]func(thread, run string) error{
 		"lineage": func(thread, run string) error {
 			_, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: thread, RunID: run})
@@ -304,7 +304,7 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "r", events(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
 		`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, finished))
 	restored, err := store.Restore(ctx, "t", pgagui.At{})
 	if err != nil {
