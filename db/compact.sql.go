@@ -177,7 +177,8 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 const ChooseToCompact = `-- name: ChooseToCompact :one
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
-    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'), $4::pg_catalog.uuid[], true
+    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'),
+    $4::pg_catalog.uuid[], true, $5::int
 ) as next
 where (next).run_no is not null
 `
@@ -187,6 +188,7 @@ type ChooseToCompactParams struct {
 	FromAt     *time.Time
 	DueBy      *time.Time
 	PassedOver []pgtype.UUID
+	AfterNo    int32
 }
 
 type ChooseToCompactRow struct {
@@ -202,6 +204,7 @@ func (q *Queries) ChooseToCompact(ctx context.Context, arg ChooseToCompactParams
 		arg.FromAt,
 		arg.DueBy,
 		arg.PassedOver,
+		arg.AfterNo,
 	)
 	var i ChooseToCompactRow
 	err := row.Scan(&i.ThreadKey, &i.RunNo, &i.Place)
@@ -517,16 +520,18 @@ select
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
+    and run.run_no operator(pg_catalog.>) $2::int
     and run.log_bytes is null
     and run.status operator(pg_catalog.<>) 'running'
-    and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
-    and ($3::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $3::int)
+    and run.ended_at operator(pg_catalog.<=) coalesce($3::pg_catalog.timestamptz, 'infinity')
+    and ($4::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $4::int)
 order by run.run_no
-limit $4::int
+limit $5::int
 `
 
 type RunsToCompactParams struct {
 	ThreadKey pgtype.UUID
+	AfterNo   int32
 	DueBy     *time.Time
 	RunNo     int32
 	MaxRuns   int32
@@ -540,10 +545,11 @@ type RunsToCompactRow struct {
 	InputBytes int64
 }
 
-// The runs of a thread that are due (run_no 0: all), or that one.
+// The runs of a thread behind after_no that are due (run_no 0: all), or that one.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
 	rows, err := q.db.Query(ctx, RunsToCompact,
 		arg.ThreadKey,
+		arg.AfterNo,
 		arg.DueBy,
 		arg.RunNo,
 		arg.MaxRuns,
