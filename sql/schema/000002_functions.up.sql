@@ -10470,10 +10470,19 @@ begin
     for run in
         select begun.run_no, begun.first_seq, asked.through_seq
         from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
-        join agui.run_input as given
-            on given.thread_key = input_places.thread_key and given.run_no = asked.run_no
-        join agui.run as begun
-            on begun.thread_key = given.thread_key and begun.run_no = given.run_no
+        -- One look into an index for each: as a join it may read all runs of the thread.
+        cross join lateral (
+            select given.run_no
+            from agui.run_input as given
+            where given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+            limit 1
+        ) as given
+        cross join lateral (
+            select of_input.run_no, of_input.first_seq
+            from agui.run as of_input
+            where of_input.thread_key = input_places.thread_key and of_input.run_no = given.run_no
+            limit 1
+        ) as begun
         order by begun.run_no
     loop
         -- As a rule it is in the first batch, and no other is read.
@@ -18356,7 +18365,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''ff0ffae86dfeea8b1fb6929ed8ef4472d17b4b68856d414d9b7f93e9add594b0'', ''{
+as 'select 2, ''1d9ed1cb4445d55eac59a38958313518766448b10a9d9b8b64b921082d800b17'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
