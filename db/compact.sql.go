@@ -520,20 +520,20 @@ select
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
-    and run.run_no operator(pg_catalog.>) $2::int
     and run.log_bytes is null
     and run.status operator(pg_catalog.<>) 'running'
-    and run.ended_at operator(pg_catalog.<=) coalesce($3::pg_catalog.timestamptz, 'infinity')
-    and ($4::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $4::int)
+    and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
+    and run.run_no operator(pg_catalog.>) case when $3::int operator(pg_catalog.=) 0 then $4::int else $3::int operator(pg_catalog.-) 1 end
+    and run.run_no operator(pg_catalog.<=) case when $3::int operator(pg_catalog.=) 0 then 2147483647 else $3::int end
 order by run.run_no
 limit $5::int
 `
 
 type RunsToCompactParams struct {
 	ThreadKey pgtype.UUID
-	AfterNo   int32
 	DueBy     *time.Time
 	RunNo     int32
+	AfterNo   int32
 	MaxRuns   int32
 }
 
@@ -545,13 +545,13 @@ type RunsToCompactRow struct {
 	InputBytes int64
 }
 
-// The runs of a thread behind after_no that are due (run_no 0: all), or that one.
+// The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
 	rows, err := q.db.Query(ctx, RunsToCompact,
 		arg.ThreadKey,
-		arg.AfterNo,
 		arg.DueBy,
 		arg.RunNo,
+		arg.AfterNo,
 		arg.MaxRuns,
 	)
 	if err != nil {

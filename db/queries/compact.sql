@@ -42,17 +42,17 @@ select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg
 select agui.retry(@job::pg_catalog.text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread behind after_no that are due (run_no 0: all), or that one.
+-- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
-    and run.run_no operator(pg_catalog.>) @after_no::int
     and run.log_bytes is null
     and run.status operator(pg_catalog.<>) 'running'
     and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity')
-    and (@run_no::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) @run_no::int)
+    and run.run_no operator(pg_catalog.>) case when @run_no::int operator(pg_catalog.=) 0 then @after_no::int else @run_no::int operator(pg_catalog.-) 1 end
+    and run.run_no operator(pg_catalog.<=) case when @run_no::int operator(pg_catalog.=) 0 then 2147483647 else @run_no::int end
 order by run.run_no
 limit @max_runs::int;
 

@@ -42,17 +42,17 @@ select count(*) from agui.quarantine where quarantine.job = @job::text;
 select agui.retry(@job::text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread behind after_no that are due (run_no 0: all), or that one.
+-- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
 from agui.run
 where run.thread_key = @thread_key::uuid
-    and run.run_no > @after_no::int
     and run.log_bytes is null
     and run.status <> 'running'
     and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
-    and (@run_no::int = 0 or run.run_no = @run_no::int)
+    and run.run_no > case when @run_no::int = 0 then @after_no::int else @run_no::int - 1 end
+    and run.run_no <= case when @run_no::int = 0 then 2147483647 else @run_no::int end
 order by run.run_no
 limit @max_runs::int;
 

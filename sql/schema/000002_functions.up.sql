@@ -14249,7 +14249,10 @@ begin
     perform agui_internal.own_key(thread_key);
     perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
     from agui.snapshot as snapshot
-    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
+    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos)
+        -- So that no plan reads all snapshots of the thread.
+        and snapshot.run_no >= (select min(number) from unnest(run_nos) as number)
+        and snapshot.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 
@@ -14385,7 +14388,10 @@ begin
     update agui.run as run
     set n = compacted.n, log_bytes = compacted.log_bytes
     from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
-    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
+        -- What the join says too: so that no plan reads all runs of the thread.
+        and run.run_no >= (select min(number) from unnest(run_nos) as number)
+        and run.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 
@@ -14529,15 +14535,18 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    select sum(batch.n), sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run.thread_key, run.run_no)
+    -- The run's first_seq as a subquery bounds the scan. As a join, which may read all batches before it, it would not.
+    select
+        sum(batch.n),
+        sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run_size.thread_key, run_size.run_no)
     into n, log_bytes
-    from agui.run as run
-    join agui.batch as batch
-        on batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq >= run.first_seq and batch.first_seq <= run_size.through_seq
-    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
-    group by run.thread_key, run.run_no;
+    from agui.batch as batch
+    where batch.thread_key = run_size.thread_key
+        and batch.run_no = run_size.run_no
+        and batch.first_seq >= (
+            select run.first_seq from agui.run as run where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+        )
+        and batch.first_seq <= run_size.through_seq;
 end
 $$;
 
@@ -18365,7 +18374,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''1d9ed1cb4445d55eac59a38958313518766448b10a9d9b8b64b921082d800b17'', ''{
+as 'select 2, ''d554d6f8b90116265e3e6e7c05d1b3308b2be47cf4be7eeceb28a7123501b0b8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
