@@ -100,3 +100,36 @@ func logRowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 	}
 	return rows
 }
+
+// A run before the last one that was done is found all the same: its end came late, or something was appended to it.
+func TestJobsFindRunsBeforeTheLastOne(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := shortRuns(t, 4) // each goes on from the one before
+	for _, found := range []struct {
+		name, left, statement string
+		want                  int
+	}{
+		{"compact: the next one", "{3,4}", `select agui_internal.next_to_compact(agui.thread_key('', 't'), 'infinity', 2)`, 3},
+		{"compact: one before", "{1}", `select agui_internal.next_to_compact(agui.thread_key('', 't'), 'infinity', 4)`, 1},
+		{"compact: the parent of the next one", "{2,3}", `select agui_internal.next_to_compact(agui.thread_key('', 't'), 'infinity', 2)`, 2},
+		{"compact: none", "{}", `select agui_internal.next_to_compact(agui.thread_key('', 't'), 'infinity', 2)`, 0},
+		{"repack: the next one", "{2,4}", `select run_no from agui_internal.next_to_repack(agui.thread_key('', 't'), '0', after_no => 3)`, 4},
+		{"repack: one before", "{2}", `select run_no from agui_internal.next_to_repack(agui.thread_key('', 't'), '0', after_no => 3)`, 2},
+		{"repack: none", "{}", `select run_no from agui_internal.next_to_repack(agui.thread_key('', 't'), '0', after_no => 3)`, 0},
+	} {
+		if _, err := pool.Exec(ctx, `
+			update agui.run set
+				log_bytes = case when run_no = any ($1::int[]) then null else 1 end,
+				repacked_at = case when run_no = any ($1::int[]) then null else now() end`, found.left); err != nil {
+			t.Fatal(err)
+		}
+		var number int
+		if err := pool.QueryRow(ctx, `select coalesce((`+found.statement+`), 0)`).Scan(&number); err != nil {
+			t.Fatal(err)
+		}
+		if number != found.want {
+			t.Errorf("%s: run number %d, want %d", found.name, number, found.want)
+		}
+	}
+}
