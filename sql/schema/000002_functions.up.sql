@@ -12794,7 +12794,7 @@ declare
     row_count  int := 0;
 begin
     -- As a rule all rows fit: the loop would take as long as to read them.
-    if input_seqs = '{}' then
+    if coalesce(cardinality(input_seqs), 0) = 0 then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
         from (
@@ -18374,7 +18374,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''d554d6f8b90116265e3e6e7c05d1b3308b2be47cf4be7eeceb28a7123501b0b8'', ''{
+as 'select 2, ''b048fe7a7e4dc022d690df30c65d91a8be90e5b1762b12acd0a0059ec96f325e'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
