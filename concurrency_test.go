@@ -23,7 +23,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 	mustAppend(t, store, "t", "root", events(started("root"), finished))
 	for w := range writers {
 		id := fmt.Sprint("run-", w)
-		mustAppend(t, store, "t", id, events(startedFrom(id, "root")), pgagui.Parallel())
+		mustAppend(t, store, "t", id, events(startedFrom(id, "root")), pgagui.AppendOptions{Parallel: true})
 	}
 	var group errgroup.Group
 	for w := range writers {
@@ -31,7 +31,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 			id := fmt.Sprint("run-", w)
 			var last int64
 			for n := range calls {
-				seq, err := store.Append(context.Background(), "t", id, events(token(n), token(n)))
+				seq, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: id}, events(token(n), token(n)), pgagui.AppendOptions{})
 				if err != nil {
 					return err
 				}
@@ -40,7 +40,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 				}
 				last = seq
 			}
-			_, err := store.Append(context.Background(), "t", id, events(finished))
+			_, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: id}, events(finished), pgagui.AppendOptions{})
 			return err
 		})
 	}
@@ -98,7 +98,7 @@ func TestManyThreadsAtOnce(t *testing.T) {
 				var seq int64
 				for _, call := range [][]string{{started("r"), token(1)}, {token(2)}, {token(3), token(4)}, {finished}} {
 					var err error
-					if seq, err = store.Append(context.Background(), id, "r", events(call...), pgagui.AfterSeq(seq)); err != nil {
+					if seq, err = store.Append(context.Background(), pgagui.RunRef{ThreadID: id, RunID: "r"}, events(call...), pgagui.AppendOptions{AfterSeq: new(seq)}); err != nil {
 						return err
 					}
 				}
@@ -134,7 +134,7 @@ func TestOfTwoRunsThatBeginAtOnceOneIsRefused(t *testing.T) {
 		var group errgroup.Group
 		for _, id := range []string{"a", "b"} {
 			group.Go(func() error {
-				_, err := store.Append(context.Background(), thread, id, events(started(id)))
+				_, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: thread, RunID: id}, events(started(id)), pgagui.AppendOptions{})
 				if errors.Is(err, pgagui.ErrRunInProgress) {
 					refused.Add(1)
 					return nil
@@ -164,7 +164,7 @@ func TestALateWriteThatRacesWithTheFinish(t *testing.T) {
 		for _, event := range []string{token(1), finished, token(2)} {
 			done.Go(func() {
 				ready.Wait()
-				if _, err := store.Append(context.Background(), thread, "r", events(event)); err != nil && !errors.Is(err, pgagui.ErrRunEnded) {
+				if _, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events(event), pgagui.AppendOptions{}); err != nil && !errors.Is(err, pgagui.ErrRunEnded) {
 					t.Error(err)
 				}
 			})
@@ -201,13 +201,13 @@ func TestCallersWithAnOldSnapshot(t *testing.T) {
 
 		tx := begin()
 		mustAppend(t, store, thread, "r", events(started("r")))
-		_, err := store.WithTx(tx).Append(ctx, thread, "r", events(started("r")))
+		_, err := store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, events(started("r")), pgagui.AppendOptions{})
 		wantSerializationFailure(t, thread+": thread made since", err)
 		tx.Rollback(ctx)
 
 		tx = begin()
 		mustAppend(t, store, thread, "r", events(token(1)))
-		_, err = store.WithTx(tx).Append(ctx, thread, "r", events(token(2)))
+		_, err = store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, events(token(2)), pgagui.AppendOptions{})
 		wantSerializationFailure(t, thread+": event appended since", err)
 		tx.Rollback(ctx)
 
@@ -242,7 +242,7 @@ func TestARolledBackAppendLeavesNothing(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if seq := mustAppend(t, store, "t", "r", events(started("r")), pgagui.AfterSeq(0)); seq != 1 {
+	if seq := mustAppend(t, store, "t", "r", events(started("r")), afterSeq(0)); seq != 1 {
 		t.Errorf("seq %d, want 1", seq)
 	}
 }

@@ -25,10 +25,10 @@ func Example() {
 	defer pool.Close()
 	store := pgagui.New(pool, nil)
 
-	seq, err := store.Append(ctx, "thread-1", "run-1", []json.RawMessage{
+	seq, err := store.Append(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-1"}, []json.RawMessage{
 		json.RawMessage(`{"type":"RUN_STARTED","threadId":"thread-1","runId":"run-1"}`),
 		json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m1","delta":"Hello"}`),
-	}, pgagui.AfterSeq(0))
+	}, pgagui.AppendOptions{AfterSeq: new(int64(0))})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func Example() {
 func ExampleStore_Append_branch() {
 	ctx := context.Background()
 	var store *pgagui.Store
-	_, err := store.Append(ctx, "thread-1", "run-3", []json.RawMessage{
+	_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-3"}, []json.RawMessage{
 		json.RawMessage(`{"type":"RUN_STARTED","threadId":"thread-1","runId":"run-3","parentRunId":"run-1"}`),
-	})
+	}, pgagui.AppendOptions{})
 	switch {
 	case errors.Is(err, pgagui.ErrUnknownParent):
 		fmt.Println("run-1 is not a run of this thread")
 	case errors.Is(err, pgagui.ErrRunInProgress):
-		fmt.Println("wait for the run in progress, or give pgagui.Parallel()")
+		fmt.Println("wait for the run in progress, or set AppendOptions.Parallel")
 	case err != nil:
 		log.Fatal(err)
 	}
@@ -107,9 +107,9 @@ func ExampleStore_WithTx() {
 		if _, err := tx.Exec(ctx, `update orders set status = 'asked' where id = 7`); err != nil {
 			return err
 		}
-		_, err := store.WithTx(tx).Append(ctx, "thread-1", "run-2", []json.RawMessage{
+		_, err := store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-2"}, []json.RawMessage{
 			json.RawMessage(`{"type":"RUN_STARTED","threadId":"thread-1","runId":"run-2"}`),
-		})
+		}, pgagui.AppendOptions{})
 		return err
 	})
 	if err != nil {
@@ -126,8 +126,11 @@ func ExampleStore_NewRecorder() {
 
 	recorder := store.NewRecorder(nil)
 	answer := func() error {
-		recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
-		err := run(recording.Context(), func(event json.RawMessage) error { return recording.Record(ctx, event) })
+		recording, err := recorder.Begin(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-1"}, pgagui.BeginOptions{})
+		if err != nil {
+			return err
+		}
+		err = run(recording.Context(), func(event json.RawMessage) error { return recording.Record(ctx, event) })
 		if errors.Is(context.Cause(recording.Context()), pgagui.ErrStopRequested) {
 			fmt.Println("the user asked it to stop")
 		}
@@ -165,7 +168,7 @@ func ExampleStore_Follow() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("data: %s\n\n", event.Payload)
+		fmt.Printf("data: %s\n\n", event.JSON)
 		if event.Seq > 0 {
 			seen = event.Position()
 		}
@@ -179,22 +182,24 @@ func ExampleStore_Follow() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("data: %s\n\n", event.Payload)
+		fmt.Printf("data: %s\n\n", event.JSON)
 	}
 }
 
 // What a part of the agent keeps of a conversation is changed by whoever has read its current version.
-func ExampleStore_SaveSessionState() {
+func ExampleSessions_Save() {
 	ctx := context.Background()
 	var store *pgagui.Store
+	key := pgagui.SessionKey{ThreadID: "thread-1", Key: "todo"}
 	for {
-		todo, err := store.LoadSessionState(ctx, "thread-1", "todo", "run-2") // what run-2 or a run before it has saved
-		if err != nil {
+		// What run-2 has saved, or an ancestor of it.
+		todo, err := store.Sessions().Load(ctx, key, pgagui.LoadOptions{RunID: "run-2"})
+		if err != nil && !errors.Is(err, pgagui.ErrNotFound) {
 			log.Fatal(err)
 		}
-		var items []string // none while Version is 0
-		if todo.Version > 0 {
-			if err := json.Unmarshal(todo.Document, &items); err != nil {
+		var items []string
+		if err == nil {
+			if err := json.Unmarshal(todo.JSON, &items); err != nil {
 				log.Fatal(err)
 			}
 		}
@@ -202,7 +207,7 @@ func ExampleStore_SaveSessionState() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		version, err := store.SaveSessionState(ctx, "thread-1", "todo", document, pgagui.SaveState{RunID: "run-2", ExpectedVersion: todo.Version})
+		version, err := store.Sessions().Save(ctx, key, document, pgagui.SaveOptions{RunID: "run-2", ExpectedVersion: todo.Version})
 		if errors.Is(err, pgagui.ErrStaleVersion) {
 			continue // another writer came first: once more, with what it has saved
 		}
@@ -225,7 +230,7 @@ func ExampleStore_History() {
 			log.Fatal(err)
 		}
 		for _, event := range page.Events {
-			fmt.Println(event.Seq, event.Type, event.Count, "events", string(event.Payload))
+			fmt.Println(event.Seq, event.Type, event.Count, "events", string(event.JSON))
 		}
 		options.AfterSeq = page.AfterSeq // keep it to go on from here
 		if len(page.Events) < options.Limit {
@@ -238,7 +243,7 @@ func ExampleStore_History() {
 func ExampleStore_ToolCalls() {
 	ctx := context.Background()
 	var store *pgagui.Store
-	calls, err := store.ToolCalls(ctx, "thread-1", pgagui.At{}, 0)
+	calls, err := store.ToolCalls(ctx, "thread-1", pgagui.ToolCallsOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -273,6 +278,6 @@ func ExampleStore_Attach() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("id: %d\ndata: %s\n\n", event.Seq, event.Payload)
+		fmt.Printf("id: %d\ndata: %s\n\n", event.Seq, event.JSON)
 	}
 }

@@ -56,7 +56,7 @@ func followersSeeEveryEventOnceWhereverTheyBegin(t *testing.T, address string) {
 	others := pgagui.New(testdb.Connect(t, address), &pgagui.Config{PollInterval: time.Millisecond}) // in another process: it hears nothing of the recorder
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 2 * time.Millisecond})
 	const tokens = 300
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	var group errgroup.Group
 	following := func(what string, store *pgagui.Store, options pgagui.FollowOptions) {
 		group.Go(func() error {
@@ -197,7 +197,7 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 			}
 			got := make([]string, len(seen))
 			for i, event := range seen {
-				got[i] = string(event.Payload)
+				got[i] = string(event.JSON)
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
 				return fmt.Errorf("run %s (alone: %t): %s", run, alone, got)
@@ -210,7 +210,7 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	waiting("b", true, startedFrom("b", "root"), token(2), failed)
 	waiting("b", false, startedFrom("b", "root"), token(2), failed)
 	mustAppend(t, store, "t", "a", events(startedFrom("a", "root"), token(1)))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root"), token(2)), pgagui.Parallel())
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root"), token(2)), pgagui.AppendOptions{Parallel: true})
 	mustAppend(t, store, "t", "a", events(token(3), finished))
 	mustAppend(t, store, "t", "b", events(failed))
 	if err := group.Wait(); err != nil {
@@ -291,7 +291,7 @@ func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 	store, _ := newStore(t)
 	mustAppend(t, store, "t", "root", events(started("root"), finished))
 	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
 	var last int64
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
 		if err != nil {
@@ -330,7 +330,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s %+v: %d events, %v, want %v", test.thread, test.options, len(seen), err, test.want)
 		}
 	}
-	if _, err := store.Erase(t.Context(), "t", ""); err != nil {
+	if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1}}); !errors.Is(err, pgagui.ErrThreadErased) {
@@ -660,12 +660,12 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, string(event.Payload))
+				all = append(all, string(event.JSON))
 				if position = event.Position(); position.Seq == 9 {
 					break
 				}
 			}
-			want, err := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, shape)
+			want, err := store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: shape})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -691,12 +691,12 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
 		}
 	}
-	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].JSON) != token(50) || short[n-4].RecordedAt.IsZero() {
 		t.Errorf("%d events: %+v", n, short)
 	}
 
 	seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{History: compaction.SnapshotShape})
-	want, _ := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, compaction.SnapshotShape)
+	want, _ := store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: compaction.SnapshotShape})
 	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 112 {
 		t.Errorf("%d events, %v", len(seen), err)
 	}
@@ -707,7 +707,7 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 	store, _ := newStore(t)
 	mustAppend(t, store, "t", "root", events(started("root"), finished))
 	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
+	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
 	mustAppend(t, store, "t", "a", events(token(1), token(1)))
 	mustAppend(t, store, "t", "b", events(token(2), token(3)))
 	var live []pgagui.Event
@@ -784,7 +784,7 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 						pause()
 					}
 				}
-				if status, err := beside.Status(t.Context(), thread, "r"); err != nil || status.LastSeq != last {
+				if status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}); err != nil || status.LastSeq != last {
 					return fmt.Errorf("thread %s: ended after seq %d, %+v, %w", thread, last, status, err)
 				}
 				return nil

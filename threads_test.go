@@ -62,7 +62,7 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 		t.Fatalf("page %+v, error %v", page, err)
 	}
 	got := page.Threads[0]
-	status, err := store.Status(context.Background(), "trip", "c")
+	status, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 		t.Errorf("a token moved the thread from %v to %v", got.ActiveAt, between.ActiveAt)
 	}
 	mustAppend(t, store, "trip", "c", events(finished))
-	ended, err := store.Status(context.Background(), "trip", "c")
+	ended, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +113,13 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 		},
 		"abandoned": func(thread string) {
 			mustAppend(t, store, thread, "r", events(started("r")))
-			if _, err := store.Abandon(ctx, thread, "r", "gone"); err != nil {
+			if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"after the end": func(thread string) {
 			seq := mustAppend(t, store, thread, "r", events(started("r"), finished))
-			mustAppend(t, store, thread, "r", events(token(1)), pgagui.AfterSeq(seq))
+			mustAppend(t, store, thread, "r", events(token(1)), afterSeq(seq))
 		},
 		"two runs": func(thread string) {
 			mustAppend(t, store, thread, "r", events(started("r"), finished))
@@ -373,7 +373,7 @@ func TestSetThread(t *testing.T) {
 	}
 
 	// A thread that was erased is gone from lists, and stays so.
-	if _, err := store.Erase(ctx, "t", ""); err != nil {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := threadIDs(listThreads(t, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived})); got != "u" {
@@ -680,7 +680,7 @@ func TestSetThreadBesideAppends(t *testing.T) {
 								return err
 							}
 						}
-						if _, err := inTx.Append(ctx, "t", run, events(started(run), finished)); err != nil {
+						if _, err := inTx.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, events(started(run), finished), pgagui.AppendOptions{}); err != nil {
 							return err
 						}
 						return set()

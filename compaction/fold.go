@@ -180,7 +180,7 @@ func (f *Fold) Snapshot() Snapshot {
 			}
 			version = numbers[m]
 		}
-		s.Messages = append(s.Messages, StoredMessage{Version: version, Body: m.Body()})
+		s.Messages = append(s.Messages, StoredMessage{Version: version, Body: m.JSON()})
 	}
 	return s
 }

@@ -52,30 +52,30 @@ func (m *Message) ID() string { return m.id }
 // Role returns the decoded role.
 func (m *Message) Role() string { return m.role }
 
-// Body returns the message as JSON.
-func (m *Message) Body() json.RawMessage {
+// JSON returns the message as JSON.
+func (m *Message) JSON() json.RawMessage {
 	if m.body == nil {
 		m.body = written(m.tree)
 	}
 	return m.body
 }
 
-// StoredBody returns Body as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
-// in the spelling of jsonb. It reports false, and returns Body, where only the server can print that spelling; see [PrintJSONB].
-func (m *Message) StoredBody() (body json.RawMessage, isPrinted bool) {
+// StoredJSON returns JSON as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
+// in the spelling of jsonb. It reports false, and returns JSON, where only the server can print that spelling; see [PrintJSONB].
+func (m *Message) StoredJSON() (body json.RawMessage, isPrinted bool) {
 	if !m.patched {
-		return m.Body(), true
+		return m.JSON(), true
 	}
 	content, isPrinted := PrintJSONB(written(m.tree.get("content")))
 	if !isPrinted {
-		return m.Body(), false
+		return m.JSON(), false
 	}
 	stored := object{members: slices.Clone(m.tree.members), removed: m.tree.removed}
 	stored.set("content", raw(content))
 	return written(&stored), true
 }
 
-// Size returns the length of Body in bytes, without making it.
+// Size returns the length of JSON in bytes, without making it.
 func (m *Message) Size() int {
 	if m.body == nil {
 		return m.tree.size()
@@ -155,7 +155,7 @@ func (f *Fold) own(place int) *Message {
 func (f *Fold) editAlone(place int) *Message {
 	if m := f.messages.at(place); m.repeated {
 		f.looksAtMessages()
-		f.messages.set(place, newMessage(bytes.Clone(m.Body()), f.owner))
+		f.messages.set(place, newMessage(bytes.Clone(m.JSON()), f.owner))
 	}
 	return f.edit(place)
 }

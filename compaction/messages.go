@@ -125,7 +125,7 @@ func (f *Fold) snapshotMessages(e *event) {
 			version := byID[m.id]
 			if placed[m.id] {
 				version.repeated = true
-			} else if !m.patched && bytes.Equal(m.Body(), version.Body()) {
+			} else if !m.patched && bytes.Equal(m.JSON(), version.JSON()) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
 				version = m
 				byID[m.id] = m
@@ -174,7 +174,7 @@ func (f *Fold) namedBy(byID map[string]*Message) func(place int) bool {
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
 func (m *Message) says(other *Message) bool {
-	return m == other || bytes.Equal(m.Body(), other.Body()) || equal(m.content(), other.content(), sameNumberText)
+	return m == other || bytes.Equal(m.JSON(), other.JSON()) || equal(m.content(), other.content(), sameNumberText)
 }
 
 func (m *Message) content() value {
@@ -283,7 +283,7 @@ func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Messa
 
 // isText reports whether the message is this JSON text, to the byte. What patches changed gets another text once it is stored.
 func (m *Message) isText(text []byte) bool {
-	return !m.patched && m.Size() == len(text) && bytes.Equal(m.Body(), text)
+	return !m.patched && m.Size() == len(text) && bytes.Equal(m.JSON(), text)
 }
 
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.

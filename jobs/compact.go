@@ -104,7 +104,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		}
 	}
 	var err error
-	if job.foldLimits, err = pgagui.New(pool, nil).FoldLimits(ctx); err != nil {
+	if job.foldLimits, err = pgagui.New(pool, nil).Maintenance().FoldLimits(ctx); err != nil {
 		return Compacted{}, err
 	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {

@@ -330,7 +330,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 			waitFor(t, "compaction to wait", func() bool {
 				return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
 			})
-			if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			tx.Rollback(t.Context())
@@ -355,7 +355,7 @@ func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendRun(t, store, "t", "r1", "", message("m", 3)...)
 	mustCompact(t, pool, jobs.CompactOptions{})
-	if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended

@@ -52,7 +52,7 @@ func TestLogShowsTheRuns(t *testing.T) {
 		t.Errorf("graph:\n%s\nwant\n%s", graph, want)
 	}
 	runs := parse[[]loggedRun](commands, "log", "t")
-	if len(runs) != 4 || runs[0].Input != "Where\nto?" || runs[3].Parent != "r1" || !runs[3].IsHead || runs[2].IsHead || runs[2].LastSeq != 11 {
+	if len(runs) != 4 || runs[0].Input != "Where\nto?" || runs[3].ParentRunID != "r1" || !runs[3].IsHead || runs[2].IsHead || runs[2].LastSeq != 11 {
 		t.Errorf("JSON: %+v", runs)
 	}
 }
@@ -514,7 +514,7 @@ func TestStopAsksTheRunsInProgress(t *testing.T) {
 	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
 	for _, run := range []string{"a", "b", "c"} {
 		event := json.RawMessage(startedFrom("t", run, "r3"))
-		if _, err := store.Append(t.Context(), "t", run, []json.RawMessage{event}, pgagui.Parallel()); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{event}, pgagui.AppendOptions{Parallel: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

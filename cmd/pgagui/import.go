@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/legacysession"
 )
 
 func (p *program) importCommand() *cobra.Command {
@@ -109,11 +110,9 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	if err := importer.chooseTimes(ctx); err != nil {
 		return err
 	}
-	appendMessages := importer.store.AppendSessionMessages
-	if importer.keepsTimes {
-		appendMessages = importer.store.ImportSessionMessages
-	}
-	lastSeq, err := appendMessages(ctx, threadID, "session-run-", messages)
+	lastSeq, err := legacysession.Append(ctx, pool, legacysession.Session{
+		Scope: p.scope, ThreadID: threadID, RunPrefix: "session-run-", Messages: messages, KeepTimes: importer.keepsTimes,
+	})
 	if err != nil {
 		return err
 	}
