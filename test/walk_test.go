@@ -79,7 +79,7 @@ func shortRuns(t *testing.T, runs int) *pgxpool.Pool {
 	for number := range runs {
 		run := fmt.Sprint("r", number)
 		events := []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q}`, run)), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
-		if _, err := pgagui.New(pool, nil).Append(ctx, "t", run, events); err != nil {
+		if _, err := pgagui.New(pool, nil).Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
