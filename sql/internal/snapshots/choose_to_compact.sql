@@ -4,6 +4,7 @@ create or replace function agui_internal.choose_to_compact(
     due_by       timestamptz,
     passed_over  uuid[],
     whole_threads boolean,
+    after_no     int default 0,
     out thread_key uuid,
     out run_no     int,
     out place      timestamptz
@@ -19,7 +20,7 @@ begin
     perform agui_internal.own_key(near);
     select * into own from agui_internal.own_keys();
     if near is not null then
-        run_no := agui_internal.next_to_compact(near, due_by);
+        run_no := agui_internal.next_to_compact(near, due_by, after_no);
         if run_no is null then
             -- All of the thread is done but what waits: it is no longer taken run by run.
             delete from agui_internal.job_note as note
@@ -75,10 +76,10 @@ begin
 end
 $$;
 
-comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
-    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
+    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near, where after_no is done last; else (from the place from_at in the '
     'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
     'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
     'scopes that the role does not have.';
 
-revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;
