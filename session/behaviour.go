@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pgagui/pgagui/compaction"
 )
@@ -19,7 +18,8 @@ import (
 // context has gets a new state, under the name of its type.
 //
 // The errors are ErrNoRegistry, ErrNoBehaviour, ErrAmbiguous (then BehaviourAt says which), ErrInvalidState, ErrCycle, that of the
-// context, and that of the factory; a behaviour that could not be made is made at the next use.
+// context, and that of the factory; a behaviour that could not be made is made at the next use. ErrCycle is certain within one session and
+// within one goroutine. Factories of two sessions, in two goroutines, that wait for each other wait until a context ends.
 func Behaviour[T any](ctx context.Context, s *Session) (T, error) {
 	return find[T](ctx, s, (*contents).choose)
 }
@@ -174,8 +174,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 			return p.behaviour.(T), nil
 		}
 		if others := c.making[key]; others != nil {
-			c.mu.Unlock()
-			if err := waitFor(ctx, key, others); err != nil {
+			if err := c.waitFor(ctx, key, others); err != nil { // unlocks
 				return none, err
 			}
 			continue
@@ -188,7 +187,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 
 // make makes the behaviour of a state. It is called with the lock held, and gives it up.
 func (c *contents) make(ctx context.Context, key string, registration *registration) error {
-	begun := &making{outer: makingOf(ctx), over: make(chan struct{})}
+	begun := &making{of: c, outer: makingOf(ctx), over: make(chan struct{})}
 	c.making[key] = begun
 	known, document := c.parts[key], c.states.get(key)
 	c.mu.Unlock()
@@ -223,13 +222,11 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 
 // making is a behaviour that is being made, in the context that its factory gets.
 type making struct {
-	outer    *making       // whose factory asked for it
+	of       *contents
+	outer    *making       // whose factory asked for it, perhaps in another session
 	over     chan struct{} // closed when that is over
-	waitsFor []*making     // what its factory, or one that this asked, waits for; of waits
+	waitsFor []*making     // of the same session: what its factory, or one that this asked, waits for; guarded by of.mu
 }
-
-// waits is held where it is looked at who waits for whom, in all sessions: a factory may ask several.
-var waits sync.Mutex
 
 type makingKey struct{}
 
@@ -238,22 +235,25 @@ func makingOf(ctx context.Context) *making {
 	return m
 }
 
-// waitFor waits until a behaviour is made by others, unless they wait for the caller.
-func waitFor(ctx context.Context, key string, others *making) error {
+// waitFor waits until a behaviour is made by others, unless they wait for the caller. It is called with the lock held, and gives it up.
+func (c *contents) waitFor(ctx context.Context, key string, others *making) error {
 	asker := makingOf(ctx)
-	waits.Lock()
 	if others.needs(asker) {
-		waits.Unlock()
+		c.mu.Unlock()
 		return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
 	}
+	var waiting []*making
 	for m := asker; m != nil; m = m.outer {
-		m.waitsFor = append(m.waitsFor, others)
+		if m.of == c {
+			m.waitsFor = append(m.waitsFor, others)
+			waiting = append(waiting, m)
+		}
 	}
-	waits.Unlock()
+	c.mu.Unlock()
 	defer func() {
-		waits.Lock()
-		defer waits.Unlock()
-		for m := asker; m != nil; m = m.outer {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range waiting {
 			at := slices.Index(m.waitsFor, others)
 			m.waitsFor = slices.Delete(m.waitsFor, at, at+1)
 		}

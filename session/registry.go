@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A Registry knows the behaviours that there are: by the name of their type, what state each has and how it is made. It is the agent's, not
-// the session's, and may be used by any number of sessions at once.
+// A Registry is a list of types of behaviours: the name of each, what state it has and how it is made. It holds no behaviour; those belong
+// to their sessions. Any number of sessions may use it at once.
 type Registry struct {
 	mu            sync.RWMutex
 	registrations []*registration

@@ -15,8 +15,8 @@ import (
 // copies of a map do. Only a literal that nobody used yet shares nothing. What is not shared is read from a document: write the session,
 // and read it back.
 //
-// A session can be used by several goroutines at once, though not while its fields are changed, and a literal is not to be copied or written
-// during its first use. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
+// A session can be used by several goroutines at once, though not while its fields are changed. A literal must have been used once before
+// that; New returns one that can be used at once. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
 // json.Marshaler with a lock of its own.
 type Session struct {
 	// ID is the id of the conversation: threadId, in Python session_id.
@@ -87,12 +87,7 @@ func readContents(text []byte) (*contents, error) {
 	}, nil
 }
 
-// firstUse is held where a literal may be used for the first time.
-var firstUse sync.Mutex
-
 func (s *Session) use() *contents {
-	firstUse.Lock()
-	defer firstUse.Unlock()
 	if s.contents == nil {
 		s.contents = newContents()
 	}
