@@ -111,6 +111,21 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 	}
 }
 
+// A batch that claims more events than it has reaches the end of its run too early. SQL compaction counts the events themselves.
+func TestCompactionOfABatchThatCountsTooMany(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendInBatches(t, store, "broken", "r1", "", 1, message("m", 3)...)
+	damage(t, pool, `update agui.batch set n = n + 1 where thread_key = agui.thread_key('', 'broken')`)
+	if err := compactions["Go"](pool); err == nil || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("error %v, want one that names the damage", err)
+	}
+	if waiting := waitingRuns(t, pool); waiting != 1 {
+		t.Errorf("%d runs wait, want the damaged one", waiting)
+	}
+}
+
 // A run whose fold goes beyond a limit holds up no other; once the limit is raised, it is compacted.
 func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 	t.Parallel()

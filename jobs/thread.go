@@ -253,6 +253,10 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 			return nil // appended behind its end meanwhile: it will have to be compacted once more
 		}
 		current := t.folds[run.RunNo]
+		if current == nil {
+			return fmt.Errorf("the batches of run number %d overlap: one reached its end before that at seq %d (pgagui verify names all that is wrong)",
+				run.RunNo, batch.FirstSeq)
+		}
 		if current.fold == nil {
 			if err := t.begin(run, current); err != nil {
 				return err
