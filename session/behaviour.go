@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
@@ -47,10 +48,10 @@ func StateOf[State any](s *Session, key string) (*State, error) {
 	}
 	var p *part
 	var err error
-	if document := c.states.get(key); document != nil {
+	if document := c.states.Get(key); document != nil {
 		p, err = readState[State](document)
 	} else if p, err = newState[State]("", ""); err == nil {
-		c.states.set(key, p.document)
+		c.states.Set(key, p.document)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session: state %q: %w", key, err)
@@ -104,16 +105,16 @@ func newState[State any](discriminator, name string) (*part, error) {
 
 // typed puts the name of the type before the members of a new state; one that is no object, or has that member, has no place for it.
 func typed(state json.RawMessage, discriminator, name string) json.RawMessage {
-	o, ok := parseObject(state)
-	if !ok || o.get(discriminator) != nil {
+	o, ok := rawjson.ParseObject(state)
+	if !ok || o.Get(discriminator) != nil {
 		return state
 	}
-	named := object{head: []byte("{"), tail: []byte("}")}
-	named.add(discriminator, appendString(nil, name))
-	for _, m := range o.members {
-		named.add(m.key, m.value)
+	named := rawjson.NewObject()
+	named.Add(discriminator, rawjson.Quote(nil, name))
+	for _, m := range o.Members {
+		named.Add(m.Key, m.Value)
 	}
-	return named.text()
+	return named.Text()
 }
 
 // written returns a state as it is to be written, given how it was read.
@@ -130,13 +131,13 @@ func (p *part) written(key string, document json.RawMessage) (json.RawMessage, e
 
 // says reports whether a document says what its behaviour wrote at first, perhaps among other things. If not, it has another format.
 func says(document, first json.RawMessage) bool {
-	d, isObject := parseObject(document)
-	f, wasObject := parseObject(first)
+	d, isObject := rawjson.ParseObject(document)
+	f, wasObject := rawjson.ParseObject(first)
 	if !isObject || !wasObject {
 		return isObject == wasObject && compaction.Equal(document, first)
 	}
-	for _, m := range f.members {
-		if value := d.get(m.key); value == nil || !compaction.Equal(value, m.value) {
+	for _, m := range f.Members {
+		if value := d.Get(m.Key); value == nil || !compaction.Equal(value, m.Value) {
 			return false
 		}
 	}
@@ -189,7 +190,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 func (c *contents) make(ctx context.Context, key string, registration *registration) error {
 	begun := &making{of: c, outer: makingOf(ctx), over: make(chan struct{})}
 	c.making[key] = begun
-	known, document := c.parts[key], c.states.get(key)
+	known, document := c.parts[key], c.states.Get(key)
 	c.mu.Unlock()
 
 	var made *part
@@ -203,7 +204,7 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 		delete(c.making, key)
 		if made != nil {
 			if document == nil {
-				c.states.set(key, made.document)
+				c.states.Set(key, made.document)
 			}
 			c.parts[key] = made
 		}
@@ -291,7 +292,7 @@ func (c *contents) registrationOf(key string, registry *Registry) *registration 
 }
 
 func (c *contents) declarationOf(key string) declaration {
-	state := c.states.get(key)
+	state := c.states.Get(key)
 	declared, ok := c.declared[key]
 	if !ok && state != nil {
 		declared = declarationOf(state)
@@ -304,7 +305,7 @@ func (c *contents) declarationOf(key string) declaration {
 func (c *contents) choose(registry *Registry, wanted reflect.Type) (string, *registration, error) {
 	var keys []string
 	var found *registration
-	for _, key := range c.states.keys() {
+	for _, key := range c.states.Keys() {
 		if r := c.registrationOf(key, registry); r != nil && r.makes(wanted) {
 			keys, found = append(keys, key), r
 		}
@@ -324,7 +325,7 @@ func (c *contents) chooseNew(registry *Registry, wanted reflect.Type) (string, *
 	if err != nil {
 		return "", nil, err
 	}
-	if c.states.place(only.name) >= 0 {
+	if c.states.Place(only.name) >= 0 {
 		return "", nil, fmt.Errorf("%w: %s would get a state under %q, but there is one of type %q, which is not registered as such: register it, or use BehaviourAt",
 			ErrNoBehaviour, wanted, only.name, c.declarationOf(only.name).name)
 	}

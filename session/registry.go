@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Registry is a list of types of behaviours: the name of each, what state it has and how it is made. It holds no behaviour; those belong
@@ -156,11 +158,11 @@ type declaration struct {
 }
 
 func declarationOf(state json.RawMessage) declaration {
-	o, _ := parseObject(state)
-	if name, ok := stringOf(o.get("$type")); ok {
+	o, _ := rawjson.ParseObject(state)
+	if name, ok := stringOf(o.Get("$type")); ok {
 		return declaration{typed: true, name: name}
 	}
-	name, _ := stringOf(o.get("type"))
+	name, _ := stringOf(o.Get("type"))
 	return declaration{name: name}
 }
 
