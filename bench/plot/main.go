@@ -134,7 +134,8 @@ func (c *chart) draw() *canvas {
 	whole.Max.Y = margin + headHeight + vg.Length(c.rows)*rowHeight + axisHeight + margin
 	out := newCanvas(whole.Max.X, whole.Max.Y)
 	out.SetColor(color.White)
-	out.Fill(whole.Path())
+	// A viewer that rounds the size may show a little of what is beyond the edges.
+	out.Fill(vg.Rectangle{Min: vg.Point{X: -margin, Y: -margin}, Max: whole.Max.Add(vg.Point{X: margin, Y: margin})}.Path())
 
 	inner := draw.Crop(draw.Canvas{Canvas: out, Rectangle: whole}, margin, -margin, margin, -margin)
 	inner.FillText(heading, vg.Point{X: inner.Min.X, Y: inner.Max.Y}, c.title)
