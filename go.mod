@@ -3,6 +3,7 @@ module github.com/pgagui/pgagui
 go 1.26.0
 
 require (
+	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/golang-migrate/migrate/v4 v4.20.1

@@ -67,7 +67,7 @@ type Recording struct {
 	changed      chan struct{} // closed at the next change; nil: nobody waits for one
 	isQueued     bool          // in the recorder's queue
 	isAlone      bool          // sent in calls of its own
-	isBeginning  bool // Begin stores its start
+	isBeginning  bool          // Begin stores its start
 	isClosing    bool
 	isDetached   bool
 }

@@ -142,7 +142,7 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 			mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
 		},
 		"imported": func(thread string) {
-			if _, err := pool.Exec(ctx, `select agui.import_rawEvents($1, 'r', '[{"type":"RUN_STARTED","timestamp":1700000000000},{"type":"RUN_FINISHED","timestamp":1700000001000}]')`, thread); err != nil {
+			if _, err := pool.Exec(ctx, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1700000000000},{"type":"RUN_FINISHED","timestamp":1700000001000}]')`, thread); err != nil {
 				t.Fatal(err)
 			}
 		},

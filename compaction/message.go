@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Message is one message of a fold. It is read only.
@@ -86,13 +88,13 @@ func (m *Message) Size() int {
 // newMessage makes a message of its JSON object, which it keeps. The object must be valid JSON.
 func newMessage(body []byte, by *owner) *Message {
 	m := &Message{owner: by, body: body}
-	for key, value := range members(body) {
+	for key, value := range rawjson.Members(body) {
 		switch {
-		case sameKey(key, "id"):
+		case rawjson.SameKey(key, "id"):
 			m.id, m.hasID = stringValue(raw(value))
-		case sameKey(key, "role"):
+		case rawjson.SameKey(key, "role"):
 			m.role, _ = stringValue(raw(value))
-		case sameKey(key, "toolCalls"):
+		case rawjson.SameKey(key, "toolCalls"):
 			m.calls = callIDs(value)
 		}
 	}
@@ -103,10 +105,10 @@ func callIDs(toolCalls []byte) (ids []callID) {
 	if toolCalls[0] != '[' {
 		return nil
 	}
-	for call := range elements(toolCalls) {
+	for call := range rawjson.Elements(toolCalls) {
 		var id callID
 		if call[0] == '{' {
-			id.id, id.hasID = stringValue(raw(memberOf(call, "id")))
+			id.id, id.hasID = stringValue(raw(rawjson.MemberOf(call, "id")))
 		}
 		ids = append(ids, id)
 	}
@@ -182,8 +184,8 @@ func mergeMetadata(target *object, metadata []byte) {
 		target.set("metadata", raw(kept(metadata)))
 		return
 	}
-	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(asWritten(value)))
+	for key, value := range rawjson.Members(metadata) {
+		existing.set(string(rawjson.Decode(nil, key)), raw(asWritten(value)))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file folds text, reasoning and whole lists of messages.
@@ -208,7 +210,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 	if metadata == nil {
 		return nil
 	}
-	client := memberOf(metadata, "@ag-ui/client")
+	client := rawjson.MemberOf(metadata, "@ag-ui/client")
 	if client == nil {
 		return nil
 	}
@@ -216,7 +218,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 	if client[0] != '{' {
 		return keepsAll
 	}
-	types := memberOf(client, "authoritativeActivityTypes")
+	types := rawjson.MemberOf(client, "authoritativeActivityTypes")
 	switch {
 	case types == nil:
 		return nil
@@ -226,7 +228,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 		return keepsAll
 	}
 	claimed := map[string]bool{}
-	for element := range elements(types) {
+	for element := range rawjson.Elements(types) {
 		activityType, ok := stringValue(raw(element))
 		if !ok {
 			return keepsAll
@@ -244,7 +246,7 @@ func (m *Message) member(key string) value {
 	if m.tree != nil {
 		return m.tree.get(key)
 	}
-	if found := memberOf(m.body, key); found != nil {
+	if found := rawjson.MemberOf(m.body, key); found != nil {
 		return raw(found)
 	}
 	return nil
@@ -255,7 +257,7 @@ func (m *Message) member(key string) value {
 // nor a string is left out.
 func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Message) {
 	next := 0 // the place of the message that is likely to come next
-	for element := range elements(list) {
+	for element := range rawjson.Elements(list) {
 		switch kindOf(element) {
 		case isObject:
 			if next < len(present) && present[next].hasID && present[next].isText(element) {
@@ -288,7 +290,7 @@ func (m *Message) isText(text []byte) bool {
 
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.
 func withoutNullSubagent(body []byte) json.RawMessage {
-	if string(memberOf(body, "subagentRunId")) != "null" {
+	if string(rawjson.MemberOf(body, "subagentRunId")) != "null" {
 		return body
 	}
 	tree := parsed(raw(body), nil).(*object)

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -132,7 +133,7 @@ func (d *demonstration) importRecordings(ctx context.Context) error {
 		return err
 	}
 	d.table(append(rows, fmt.Sprintf("%s\tonce more:\t%s new, %s already there",
-		demoRecordings[0], thousands(again.New), thousands(again.AlreadyThere)))...)
+		demoRecordings[0], humanize.Comma(again.New), humanize.Comma(again.AlreadyThere)))...)
 	return nil
 }
 
