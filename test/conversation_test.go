@@ -438,7 +438,7 @@ func TestSessionMessagesThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 		"{\"event_type\":\"user\",\"payload\":\"a\"}\n7":                         `session messages of thread "t": message 2 is of type null`,
 	} {
 		_, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "t", RunPrefix: "run-", Messages: events(messages)})
-		if !errors.Is(err, pgagui.ErrInvalidEvents) || err.Error() != want {
+		if !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.HasPrefix(err.Error(), want+". ") {
 			t.Errorf("%s: %v, want %s", messages, err, want)
 		}
 	}
