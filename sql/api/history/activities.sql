@@ -26,7 +26,8 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run. A message repeated in a list is
+            -- not an update.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
@@ -52,10 +53,10 @@ end
 $function$;
 
 comment on function agui.activities(text, text, bigint, timestamptz, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
-    'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the activities of a conversation, in the order of the conversation, as they were '
+    'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
+    'or at at_time, whichever is earlier. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run in quarantine, UI023 the fold is over a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

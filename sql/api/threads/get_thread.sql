@@ -18,14 +18,14 @@ begin
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, ' in scope "' || nullif(scope, '') || '"'),
-            hint = 'Is it in another scope?';
+            hint = 'Check the scope: the thread may belong to another one.';
     end if;
     return thread;
 end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. '
+    'Returns a thread as agui.threads shows it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;

@@ -23,7 +23,8 @@ as $$
 $$;
 
 comment on function agui_internal.inactive_threads(interval, text, uuid) is
-    'The threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than, in the order of their keys, '
-    'behind the key after. What agui.erase_older erases.';
+    'The threads that agui.erase_older erases: those of a scope (null: of all scopes) in which '
+    'nothing was appended or saved for older_than, in the order of their keys, after the key in '
+    'the argument after.';
 
 revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;
