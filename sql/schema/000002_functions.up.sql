@@ -1804,18 +1804,18 @@ comment on type agui_internal.fold_limits is
     'What a fold and the JSON patches in it may make and take: the settings of these names (agui.setting).';
 
 -- sql/internal/json/json_patch_apply.sql
--- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
--- handler cannot run in a parallel query before PostgreSQL 17.
---
--- jsonb_set and its like rebuild all that they are given. So what is large and patched again and again is taken apart: the document
--- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
--- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
---
--- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. What a patch changes is noted
--- once, as it was before the patch, so that a patch that fails is undone.
---
--- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The size of a value is the number of
--- octets that jsonb prints. Where it may matter, each node has its size, and an operation corrects the sizes on its way.
+-- RFC 6902 for many patches on one document, without exceptions: the fold continues when a patch
+-- fails, and a block with an exception handler cannot run in a parallel query before PostgreSQL 17.
+-- jsonb_set and similar functions rebuild their whole argument. So a large value that is patched
+-- repeatedly is taken apart: the document becomes a tree of nodes, whose root is node 1. A node
+-- holds its value in one piece, or it is opened: then its members or items are separate nodes, and
+-- an operation rebuilds only the piece that it changes. At the end the tree is put back together.
+-- The nodes are in arrays of this function, because PL/pgSQL changes an element of an array
+-- variable in place. The state before a patch is recorded once for each thing that it changes, so
+-- that a failing patch can be undone.
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The
+-- size of a value is the number of bytes that jsonb prints. If sizes may matter, each node has its
+-- size, and an operation updates the sizes on its path.
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
@@ -1833,34 +1833,36 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
+    -- An operation opens a large value if it is at least the n-th operation in it. Taking apart a
+    -- value that is patched once does not pay.
     visits_to_open constant int := 2;
     bytes_to_open  constant int := 500;
-    -- Without limits: what jsonb surely holds.
+    -- Without limits: what jsonb can certainly hold.
     max_bytes      constant bigint := coalesce(limits.document_bytes, 64 * 1024 * 1024);
     max_copied     constant bigint := coalesce(limits.patch_copied_bytes, 256 * 1024 * 1024);
     max_depth      constant int := coalesce(limits.document_depth, 1000);
     max_operations constant int := coalesce(limits.patch_operations, 2147483647);
     max_shifted    constant bigint := coalesce(limits.patch_shifted_items, 9223372036854775807);
 
-    -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
+    -- Nodes. A removed member keeps its node, without a piece and without what it was opened to.
     node_count int := 1;
     pieces     jsonb[] := array[document];
     opened     int[] := '{}'; -- what the node was opened to
-    visits     int[] := '{}'; -- operations that went into the piece
+    visits     int[] := '{}'; -- operations in the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
-    given_depth int;          -- of the document as it came; null: not measured
-    added_depth int := 0;     -- nothing that patches have added since reaches deeper
-    first_depth int;          -- the same before the patch at hand
+    given_depth int;          -- of the original document; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since is deeper
+    first_depth int;          -- the same before the current patch
 
     -- What nodes were opened to.
     opened_count int := 0;
-    members      jsonb[] := '{}';           -- of an object the node of each member
-    added        jsonb[] := '{}';           -- the same of members that were added lately
-    items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
-    counts       int[] := '{}';             -- of an object the number of its members, where there are sizes
+    members      jsonb[] := '{}';           -- for an object: the node of each member
+    added        jsonb[] := '{}';           -- the same for recently added members
+    items        agui_internal.json_nodes[] := '{}'; -- for an array: the nodes in order
+    counts       int[] := '{}';             -- for an object, if there are sizes: the number of its members
 
-    -- What nodes were before the patch at hand, or, where the number is negative, the items or members of what a node was opened to.
+    -- What nodes were before the current patch or, if the number is negative, the items or members
+    -- of an opened node.
     patch_no     int := 0;
     noted        int;
     noted_nodes  int[] := '{}';
@@ -1869,13 +1871,14 @@ declare
     noted_sizes  bigint[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
     noted_counts int[] := '{}';
-    node_noted   int[] := '{}'; -- the patch that noted the node
+    node_noted   int[] := '{}'; -- the patch that recorded the node
     owner_noted  int[] := '{}';
 
-    -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
+    -- The operation, as one step or two: a value is fetched or taken from one place and added to
+    -- another.
     patch     jsonb;
     operation jsonb;
-    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    step      text;   -- the operation itself, or 'take' or 'fetch', then 'add' for one with two steps
     pointer   text;
     target    text[];
     destination text[]; -- of the second step
@@ -1883,12 +1886,12 @@ declare
     printed   text;   -- the value as text, once it was needed
     failure   text;
 
-    -- Where it leads, and what it does there.
+    -- The target and the change there.
     node    int;
     depth   int;     -- of the value, or more
     used    int;     -- tokens of the target up to the node
-    token   text;    -- the one after them
-    owner   int;     -- what that is looked up in, or, at the target, what the node was found in
+    token   text;    -- the token after them
+    owner   int;     -- the container of that token or, at the target, of the node
     place   int;     -- items before it there
     child   int;
     rest    text[];  -- the tokens after the node
@@ -1897,19 +1900,19 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    way     int[] := '{}'; -- the nodes from the root on, of which the first ones, as many as are above, hold what changes
+    way     int[] := '{}'; -- the nodes from the root on; the first `above` of them contain the change
     above   int;
     size    bigint;  -- of the new piece
-    grown   bigint;  -- by how much the nodes above grow
+    grown   bigint;  -- how much the nodes above grow
     grown_count int;
-    copied  bigint;  -- by the patch at hand
+    copied  bigint;  -- by the current patch
     shifted bigint;
-    behind  int;     -- items behind the place
+    behind  int;     -- items after the place
 begin
     last_applied := 0;
     spent := 0;
 
-    -- Without copies a document grows by no more than what the patches say.
+    -- Without copies, a document grows at most by the size of the patches.
     size := octet_length(document::text);
     pointer := patches::text;
     if size + octet_length(pointer) > max_bytes or strpos(pointer, 'copy') > 0 then
@@ -1947,9 +1950,9 @@ begin
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
 
-            -- What the operation says.
+            -- Read the operation.
 
-            -- A member of the wrong type reads as text that is no operation and no pointer.
+            -- A member of the wrong type reads as text that is neither an operation nor a pointer.
             step := operation ->> 'op';
             pointer := operation ->> 'path';
             target := agui_internal.json_pointer(pointer);
@@ -1982,12 +1985,12 @@ begin
                 destination := target;
                 pointer := operation ->> 'from';
                 target := agui_internal.json_pointer(pointer);
-                -- What is moved into itself only has to be there.
+                -- What is moved into itself only has to exist.
                 step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
             end if;
 
             while failure is null loop
-                -- Go down to the target, or as far as nodes lead.
+                -- Go down to the target, or as far as there are nodes.
 
                 node := 1;
                 used := 0;
@@ -2045,12 +2048,13 @@ begin
                 end loop;
                 above := used;
 
-                -- What happens there.
+                -- Change the target.
 
                 changed := null;
                 size := null;
                 if step in ('add', 'replace') then
-                    -- What is copied is as deep as the document at most, so the document is measured, once.
+                    -- A copied value is at most as deep as the document, so the document is
+                    -- measured, once.
                     if printed is not null and sizes is not null and pg_column_size(value) > 400 and given_depth is null then
                         given_depth := agui_internal.json_depth(document::text);
                     end if;
@@ -2076,7 +2080,8 @@ begin
                     when used = cardinality(target) then
                         if step in ('take', 'fetch') then
                             value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
-                            -- To put it together takes more than to hand it out, so it stays in one piece where no undoing takes it apart.
+                            -- Putting the value together takes longer than returning it, so it
+                            -- stays in one piece unless an undo would need its parts.
                             if noted = 0 and opened[node] is not null then
                                 pieces[node] := value;
                                 opened[node] := null;
@@ -2111,7 +2116,8 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- The node is opened, and what the target names there does not exist.
+                    -- The node is opened, and the member or item that the target names does not
+                    -- exist.
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
@@ -2129,7 +2135,8 @@ begin
                                 node_count := node_count + 1;
                                 changed := node_count;
                                 if items[owner] is null then
-                                    -- An object that grows by many is rebuilt once for many.
+                                    -- An object that grows by many members is rebuilt once for many
+                                    -- of them.
                                     added[owner] := coalesce(added[owner], '{}') || jsonb_build_object(token, changed);
                                     if pg_column_size(added[owner]) > 2000 then
                                         members[owner] := members[owner] || added[owner];
@@ -2143,7 +2150,7 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- Nothing is in the node.
+                    -- The node is neither an object nor an array.
 
                     when jsonb_typeof(pieces[node]) not in ('object', 'array') then
                         failure := case
@@ -2153,7 +2160,7 @@ begin
                             else 'the parent of the path is neither an object nor an array'
                         end;
 
-                    -- The target is in the piece of the node, or is not there.
+                    -- The target is in the piece of the node, or does not exist.
 
                     else
                         rest := target[used + 1 :];
@@ -2184,7 +2191,8 @@ begin
                                         behind := jsonb_array_length(parent) - token::int;
                                         shifted := shifted + behind;
                                         spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
-                                        -- What would be too large is not made first.
+                                        -- Check the size before creating a value that would be too
+                                        -- large.
                                         if sizes is not null then
                                             size := sizes[node] + octet_length(coalesce(printed, value::text))
                                                 + case when jsonb_array_length(parent) > 0 then 2 else 0 end;
@@ -2204,7 +2212,7 @@ begin
                                     failure := 'the parent of the path is neither an object nor an array';
                             end case;
                         else
-                            -- Most often there is one token left.
+                            -- Usually there is one token left.
                             parent := case
                                 when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
                                 else agui_internal.json_pointer_get(piece, rest)
@@ -2246,7 +2254,7 @@ begin
                     failure := 'the patch moves too many array items';
                 end if;
 
-                -- What that does to the sizes.
+                -- Update the sizes.
 
                 grown := 0;
                 if sizes is not null and failure is null then
@@ -2286,7 +2294,7 @@ begin
                     end if;
                 end if;
 
-                -- Note what was, and change it.
+                -- Record the old state, then change it.
 
                 if failure is not null then
                     changed := null;
@@ -2363,7 +2371,8 @@ begin
             end loop;
 
             if failure is not null then
-                -- Without its path, which may name people: what is refused is in the server's log.
+                -- Without the path, which may contain names of people: refused patches appear in
+                -- the log of the server.
                 failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
@@ -2400,11 +2409,13 @@ end
 $function$;
 
 comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) is
-    'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also which was the last that was applied (0: none), the problem of the first one that was not, and the fuel that they used: 4 an octet that is '
-    'copied or moved, 1 an array item that is moved aside (all of the array, if that is far from its end). '
-    'A patch that goes beyond a limit fails too (limits null: only those of jsonb). Once more than fuel is used (null: never), the rest is left out. '
-    'null_is_empty: where the document is null, a patch finds an empty object.';
+    'Applies RFC 6902 patches to a document, one after the other. A patch with a failing operation '
+    'has no effect. Returns the document, the number of the last patch that was applied (0: none), '
+    'the problem of the first one that was not, and the fuel used: 4 for each byte that is copied '
+    'or moved, 1 for each array item that is shifted (for all items of the array if the place is '
+    'far from its end). A patch that exceeds a limit fails too (limits null: only those of jsonb). '
+    'When more than fuel is used (null: no limit), the remaining patches are skipped. '
+    'null_is_empty: if the document is null, a patch finds an empty object.';
 
 revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) from public;
 
@@ -2433,7 +2444,8 @@ strict
 parallel safe
 return agui_internal.json_patch_all('{}', patches);
 
-comment on function agui_internal.json_patch_agg_result(jsonb[]) is 'What agui.json_patch_agg makes of the patches that it collected.';
+comment on function agui_internal.json_patch_agg_result(jsonb[]) is
+    'The final function of agui.json_patch_agg: applies the collected patches.';
 
 revoke execute on function agui_internal.json_patch_agg_result(jsonb[]) from public;
 
@@ -5224,8 +5236,8 @@ comment on function agui.verify(text, text) is
 revoke execute on function agui.verify(text, text) from public;
 
 -- sql/internal/json/json_guard_escapes.sql
--- The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
--- nothing.
+-- The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape. Most
+-- escapes are \n or \", which need no change.
 create or replace function agui_internal.json_guard_escapes(document text)
 returns text
 language plpgsql
@@ -5239,7 +5251,7 @@ begin
         return replace(document, '\\', '\\u005c');
     end if;
 
-    -- From here on a backslash always begins an escape, never ends one.
+    -- From here on a backslash always begins an escape and never ends one.
     document := replace(document, '\\', '\u005c');
 
     if strpos(document, '\u005c') > 0 or strpos(document, '\u005C') > 0 then
@@ -5250,12 +5262,13 @@ begin
         document := replace(document, '\u0000', '\\u0000');
     end if;
 
-    -- All halves first, then the pairs are put back. A look behind would do it in one go, but scans from the start each time.
+    -- First all halves, then the pairs are restored. A lookbehind would do both in one pass, but
+    -- scans from the start each time.
     if strpos(document, '\ud') > 0 or strpos(document, '\uD') > 0 then
         document := regexp_replace(document, '\\u([dD][89a-fA-F])', '\\\\u\1', 'g');
         document := regexp_replace(document, '\\\\(u[dD][89abAB]..)\\\\(u[dD][c-fC-F]..)', '\\\1\\\2', 'g');
 
-        -- One spelling for one half, so that equal strings stay equal.
+        -- One spelling for each half, so that equal strings stay equal.
         if document ~ '\\\\u[0-9a-f]{0,3}[A-F]' then
             select string_agg(
                 case
@@ -5275,7 +5288,7 @@ end
 $function$;
 
 comment on function agui_internal.json_guard_escapes(text) is
-    'The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number.';
+    'The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape.';
 
 revoke execute on function agui_internal.json_guard_escapes(text) from public;
 
@@ -8982,7 +8995,8 @@ comment on function agui_internal.fold_fill(text, text[]) is
 revoke execute on function agui_internal.fold_fill(text, text[]) from public;
 
 -- sql/internal/json/json_string_text_escapes.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_string_text_escapes(token text)
 returns text
 language plpgsql
@@ -9005,7 +9019,7 @@ comment on function agui_internal.json_string_text_escapes(text) is 'The part of
 revoke execute on function agui_internal.json_string_text_escapes(text) from public;
 
 -- sql/internal/json/json_string_text.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_text(token text)
 returns text
 language sql
@@ -9018,8 +9032,8 @@ return case
 end;
 
 comment on function agui_internal.json_string_text(text) is
-    'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
-    'Null for a value that is not a string.';
+    'The text of a JSON string of guarded JSON text; still guarded if it contains \u0000 or a lone '
+    'surrogate, which text cannot contain. Null for a value that is not a string.';
 
 revoke execute on function agui_internal.json_string_text(text) from public;
 
@@ -9253,7 +9267,8 @@ comment on function agui_internal.fold_look(text, bigint) is
 revoke execute on function agui_internal.fold_look(text, bigint) from public;
 
 -- sql/internal/json/json_member_set.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
@@ -10756,7 +10771,7 @@ begin
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no
     loop
-        -- As a rule it is in the first batch, and no other is read.
+        -- It is usually in the first batch, and then no other batch is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
@@ -10772,7 +10787,7 @@ begin
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
+            -- Skip batches that cannot contain it. A type written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
         order by batch.first_seq
         limit 1;
@@ -10786,8 +10801,9 @@ end
 $$;
 
 comment on function agui_internal.input_places(uuid, int[], bigint[]) is
-    'Where the inputs that are stored beside the events of runs count, given the seqs through which their logs are looked at. No row for a run that has none, '
-    'or whose first RUN_STARTED carries one of its own: that alone counts.';
+    'Where the inputs stored beside the events of runs take effect, given the seqs up to which '
+    'their logs are read. Returns no row for a run that has none, or whose first RUN_STARTED '
+    'carries an input, which alone counts.';
 
 revoke execute on function agui_internal.input_places(uuid, int[], bigint[]) from public;
 
@@ -10835,7 +10851,7 @@ end
 $$;
 
 comment on function agui_internal.load_snapshot(uuid, int) is
-    'The fold that a run''s snapshot holds; where there is none, the fold of nothing: no messages, state {}.';
+    'The fold in the snapshot of a run. If there is none, the empty fold: no messages, state {}.';
 
 revoke execute on function agui_internal.load_snapshot(uuid, int) from public;
 
@@ -10866,15 +10882,15 @@ begin
     limit 1;
     raise exception using
         errcode = 'UI023',
-        message = format('%s cannot be folded: it goes beyond the limit %s',
+        message = format('%s cannot be folded: it exceeds the limit %s',
             coalesce(format('the lineage of run "%s"', run_id), 'the stream of events'), setting),
         detail = format('%s is %s, and it takes %s%s.', setting, allowed, reached, coalesce(' at seq ' || seq, '')),
-        hint = 'The events can be read (agui.events). agui.set_setting raises the limit, then agui.retry lets compaction try once more.';
+        hint = 'The events can still be read (agui.events). Raise the limit with agui.set_setting, then let compaction retry with agui.retry.';
 end
 $function$;
 
 comment on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) is
-    'Refuses (UI023) to fold runs further, of which the event at a seq goes beyond the limit of a setting.';
+    'Raises UI023: the event at a seq makes the fold of some runs exceed the limit of a setting.';
 
 revoke execute on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) from public;
 
@@ -10952,7 +10968,7 @@ begin
                 on stored.thread_key = ancestor.thread_key
                     and stored.run_no = ancestor.run_no
                     and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
-            offset 0  -- so that a batch is guarded once, not for each function that reads it
+            offset 0  -- so that a batch is guarded once, not once for each function that reads it
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -10999,7 +11015,7 @@ begin
         from event
         where event.stands_alone and event.type not like '%\_CHUNK'
         union all
-        -- A chunk that names no id goes on with what the one before it was for.
+        -- A chunk without an id continues the chunk before it.
         select
             chunk.seq, chunk.run_id, chunk.type, chunk.created_at,
             first_value(chunk.message_id) over stream,
@@ -11041,8 +11057,8 @@ end
 $function$;
 
 comment on function agui_internal.event_references(agui.run, bigint, text[]) is
-    'Where the lineage of a run, up to at_seq (null: all of it), names messages and tool calls, in events of the types given. It reads the whole '
-    'log of the lineage.';
+    'The references to messages and tool calls in the lineage of a run, up to at_seq (null: all of '
+    'it), in events of the given types. Reads the whole log of the lineage.';
 
 revoke execute on function agui_internal.event_references(agui.run, bigint, text[]) from public;
 
@@ -11066,7 +11082,7 @@ returns setof agui_internal.fold_call
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -11089,7 +11105,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_calls(agui_internal.fold) is 'The tool calls of the assistant''s messages of a fold, in order.';
+comment on function agui_internal.fold_calls(agui_internal.fold) is
+    'The tool calls of the assistant messages of a fold, in order.';
 
 revoke execute on function agui_internal.fold_calls(agui_internal.fold) from public;
 
@@ -11109,7 +11126,7 @@ returns setof agui_internal.fold_message
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -11120,7 +11137,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is 'The messages of a fold that have one of the roles, in order.';
+comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is
+    'The messages of a fold with one of the given roles, in order.';
 
 revoke execute on function agui_internal.fold_messages(agui_internal.fold, text[]) from public;
 
@@ -11141,12 +11159,14 @@ exception
 end
 $$;
 
-comment on function agui_internal.json_or_null(text) is 'Text as JSON; null when it is none.';
+comment on function agui_internal.json_or_null(text) is
+    'Text as JSON; null if it is not valid JSON.';
 
 revoke execute on function agui_internal.json_or_null(text) from public;
 
 -- sql/internal/history/json_timestamp.sql
--- Never an error: what is no point in time is null. (A cast would raise one, and to catch it takes a subtransaction.)
+-- Never raises an error: a value that is not a point in time gives null. (A cast would raise an
+-- error, and catching it takes a subtransaction.)
 create or replace function agui_internal.json_timestamp(value json)
 returns timestamptz
 language plpgsql
@@ -11169,14 +11189,14 @@ begin
             if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
                 return null;
             end if;
-            -- In two parts, so that a double holds each to the microsecond.
+            -- In two parts, so that a double represents each exactly to the microsecond.
             return timestamptz '1970-01-01 00:00:00+00'
                 + div(milliseconds, 1000)::double precision * interval '1 second'
                 + mod(milliseconds, 1000)::double precision * interval '1 millisecond';
         when 'string' then
             parts := regexp_match(
                 value::text,
-                -- not \d, which takes all digits of Unicode on some servers
+                -- not \d, which matches all digits of Unicode on some servers
                 '^"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(\.[0-9]{1,9})?)?'
                 '(?:[Zz]|([+-])([01][0-9]|2[0-3]):?([0-5][0-9]))?"$'
             );
@@ -11198,8 +11218,8 @@ end
 $$;
 
 comment on function agui_internal.json_timestamp(json) is
-    'The point in time that a JSON value names: milliseconds since 1970, as timestamp of AG-UI events, or a string after ISO 8601 (UTC where it '
-    'names no offset). Null for anything else.';
+    'The point in time that a JSON value states: milliseconds since 1970, as in the timestamp of '
+    'AG-UI events, or a string in ISO 8601 (UTC if it has no offset). Null for any other value.';
 
 revoke execute on function agui_internal.json_timestamp(json) from public;
 
@@ -11238,8 +11258,10 @@ end
 $$;
 
 comment on function agui_internal.read_event_span(json) is
-    'What an event that was made of several before it was appended says of them: event_count (or eventCount) of them, from created_at (createdAt, '
-    'timestamp) to completed_at (completedAt). Null for an event without such a count.';
+    'What an event that was joined before it was appended states about its parts: event_count (or '
+    'eventCount), their number, and created_at (createdAt, timestamp) and completed_at '
+    '(completedAt), the times of the first and the last one. Null for an event without such a '
+    'count.';
 
 revoke execute on function agui_internal.read_event_span(json) from public;
 
@@ -11265,7 +11287,8 @@ as $$
 $$;
 
 comment on function agui_internal.with_joined_text(json, boolean, text) is
-    'An event with another delta (or, where its text is in content, content): the inside of a string of guarded JSON text.';
+    'An event with another delta (or, if in_content, another content): the inside of a string of '
+    'guarded JSON text.';
 
 revoke execute on function agui_internal.with_joined_text(json, boolean, text) from public;
 
@@ -11292,7 +11315,8 @@ as $$
         where owned.kind in ('table', 'view', 'index')
     ),
     definition (object, text) as (
-        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        -- The storage parameters of a table belong to its owner, and so do indexes and triggers
+        -- that the owner adds.
         select
             format('table %s', relation.name),
             concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
@@ -11370,8 +11394,10 @@ as $$
 $$;
 
 comment on function agui_internal.catalog_objects() is
-    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
-    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+    'A hash of the current definition of each object that agui_internal.installed() names, from '
+    'the catalog. Comments, privileges, row-level security, storage settings and objects added by '
+    'others are not included. Two major versions of PostgreSQL may print the same definition '
+    'differently.';
 
 revoke execute on function agui_internal.catalog_objects() from public;
 
@@ -11394,7 +11420,8 @@ as $$
     full join agui_internal.catalog_objects() as present
         on present.object = recorded.object
     where present.definition is distinct from recorded.definition
-        -- Nothing is recorded after a restore without data, and nothing to compare with on another major version.
+        -- After a restore without data nothing is recorded, and hashes of another major version
+        -- cannot be compared.
         and exists (
             select from agui_internal.installed_object as reference
             where reference.server_major = current_setting('server_version_num')::int / 10000
@@ -11403,7 +11430,8 @@ as $$
 $$;
 
 comment on function agui_internal.changed_objects() is
-    'The objects of the install that are not as the migrations left them: changed, missing, or (a function of the same name as one of the install) added.';
+    'The objects of the install that differ from what the migrations left: changed, missing, or '
+    'added (a function with the name of an installed one).';
 
 revoke execute on function agui_internal.changed_objects() from public;
 
@@ -11420,7 +11448,8 @@ end
 $$;
 
 comment on procedure agui_internal.record_objects() is
-    'Records how the objects of the install are now, for agui_internal.changed_objects(). The migrations call it.';
+    'Records the current definitions of the objects of the install, for '
+    'agui_internal.changed_objects(). The migrations call it.';
 
 revoke execute on procedure agui_internal.record_objects() from public;
 
@@ -11435,8 +11464,9 @@ as $$
 $$;
 
 comment on function agui_internal.allow_log_change(boolean) is
-    'Lets statements of this transaction past the triggers that keep the log append-only, or stops to. For agui_internal.repack_run and '
-    'agui.erase: each says so just around what it does.';
+    'Allows statements of this transaction to pass the triggers that keep the log append-only, or '
+    'stops allowing it. Only for agui_internal.repack_run and agui.erase, each just around its own '
+    'change.';
 
 revoke execute on function agui_internal.allow_log_change(boolean) from public;
 
@@ -11449,7 +11479,8 @@ parallel safe
 return clock_timestamp() + least(interval '1 minute' * 2 ^ least(attempts - 1, 20), interval '1 day');
 
 comment on function agui_internal.back_off(int) is
-    'When a job tries a run next that it has tried so often: after a minute, then after twice as long each time, a day at most.';
+    'The time of the next attempt at a run after so many attempts: one minute later, doubled with '
+    'each attempt, at most one day.';
 
 revoke execute on function agui_internal.back_off(int) from public;
 
@@ -11461,13 +11492,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        -- A commit does not wait for the disk: a job repeats what a crash takes back.
+        -- The commit does not wait for the disk: a job repeats what a crash loses.
         set_config('synchronous_commit', 'off', true),
-        -- An open transaction of another session does not stop a job: it does other threads first, then tries once more.
+        -- An open transaction does not block a job: the job processes other threads first, then
+        -- retries once.
         set_config('lock_timeout', '200ms', true)
 $$;
 
-comment on function agui_internal.begin_step() is 'Sets what each transaction of a job has, until it ends.';
+comment on function agui_internal.begin_step() is
+    'Makes the settings of each transaction of a job. They last until it ends.';
 
 revoke execute on function agui_internal.begin_step() from public;
 
@@ -11491,7 +11524,7 @@ as $$
 $$;
 
 comment on function agui_internal.forget_ended_runs(text) is
-    'Deletes the notes of a job for runs in progress about those that have ended since.';
+    'Deletes the notes of a job for runs in progress if the run has ended since.';
 
 revoke execute on function agui_internal.forget_ended_runs(text) from public;
 
@@ -11511,8 +11544,8 @@ end
 $$;
 
 comment on function agui_internal.hold_thread(uuid) is
-    'Takes the row of a thread, which keeps other jobs from it until the transaction ends. False: another transaction holds it, or it is gone. '
-    'Appends do not wait for it.';
+    'Locks the row of a thread, which excludes other jobs until the transaction ends. Appends do '
+    'not wait for it. False: another transaction holds the row, or it is gone.';
 
 revoke execute on function agui_internal.hold_thread(uuid) from public;
 
@@ -11522,12 +11555,14 @@ returns boolean
 language sql
 immutable
 parallel safe
--- Others say something of the server, the role or the moment: a lock (55), a deadlock or a conflict (40), a full disk or too many connections (53), a
--- missing privilege or an upgrade in progress (42), a standby (25), a shutdown (57), a connection (08).
+-- Other errors concern the server, the role or the current situation: a lock (55), a deadlock or a
+-- conflict (40), a full disk or too many connections (53), a missing privilege or an upgrade in
+-- progress (42), a standby (25), a shutdown (57), a connection (08).
 return code in ('53200', '57014') or code !~ '^(55|40|53|42|25|57|08|58)';
 
 comment on function agui_internal.is_fault(text) is
-    'Whether an error with this SQLSTATE counts as a failed attempt at a run: others would put sound runs into quarantine, too.';
+    'Whether an error with this SQLSTATE counts as a failed attempt at a run. Counting the others '
+    'would put runs into quarantine that are not at fault.';
 
 revoke execute on function agui_internal.is_fault(text) from public;
 
@@ -11544,17 +11579,19 @@ begin
     if agui_internal.has_row_security() and (select own.low is null from agui_internal.own_keys() as own) then
         raise exception using
             errcode = '42501',
-            message = format('role "%s" has no scope, so it finds nothing to do', agui_internal.caller_role()),
-            hint = 'Row-level security is on. agui.map_operator gives the role of the jobs all scopes.';
+            message = format('role "%s" has no scope, so the job would find no threads', agui_internal.caller_role()),
+            hint = 'Row-level security is on. Give the role of the jobs all scopes with agui.map_operator.';
     end if;
-    -- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+    -- The seed ("agui" in ASCII) separates the locks of pgagui from other 64-bit advisory locks in
+    -- the database.
     return hashtextextended('job ' || name, x'61677569'::bigint);
 end
 $$;
 
 comment on function agui_internal.job_lock_id(text) is
-    'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once. '
-    '42501: the role that calls sees no threads, so the job would do nothing, and nobody would notice.';
+    'The transaction-level advisory lock of a job (compact, repack, …). A job that finds it taken '
+    'returns at once. 42501: the calling role sees no threads, so the job would silently do '
+    'nothing.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
 
@@ -11569,7 +11606,7 @@ as $$
     select format(
         'process %s of role "%s" holds the lock of the job %s, and %s',
         session.pid, session.usename, job_lock_problem.job,
-        case when may.work then 'has done so for a day in one transaction' else 'that role may do no job' end
+        case when may.work then 'has held it for a day in one transaction' else 'that role may not run jobs' end
     )
     from pg_locks as lock
     join pg_stat_activity as session
@@ -11595,8 +11632,9 @@ as $$
 $$;
 
 comment on function agui_internal.job_lock_problem(text) is
-    'Why a job that finds its lock taken would find it so again and again: the lock is held by a role that may do no job, or for a day. Null: another one is '
-    'at work. Advisory locks have no owner: any role that can connect may take one.';
+    'The reason why a job would find its lock taken every time: the holder is a role that may not '
+    'run jobs, or has held it for a day. Null: the same job is in progress. Advisory locks have no '
+    'owner: any role that can connect may take one.';
 
 revoke execute on function agui_internal.job_lock_problem(text) from public;
 
@@ -11616,14 +11654,15 @@ begin
     set attempts = note.attempts + 1,
         code = null,
         error = null,
-        -- This holds if the session is killed before it notes how the attempt ended.
+        -- This value remains if the process is killed before it records the outcome.
         next_at = agui_internal.back_off(note.attempts + 1),
         noted_at = excluded.noted_at;
 end
 $$;
 
 comment on function agui_internal.note_attempt(text, uuid, int) is
-    'Notes that a job is about to begin a run (0: runs of the thread). It is to be committed before the job does.';
+    'Records that a job is about to begin a run (0: runs of the thread). Commit it before the job '
+    'does so.';
 
 revoke execute on function agui_internal.note_attempt(text, uuid, int) from public;
 
@@ -11652,7 +11691,8 @@ end
 $$;
 
 comment on function agui_internal.note_failure(text, uuid, int, text, text) is
-    'Notes how an attempt failed, and answers true; where the run had no part in that (agui_internal.is_fault), the attempt is taken back.';
+    'Records the failure of an attempt and returns true. If the run is not at fault '
+    '(agui_internal.is_fault), removes the attempt.';
 
 revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;
 
@@ -11671,7 +11711,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
+comment on function agui_internal.note_success(text, uuid, int) is
+    'Deletes the note of a run, in the transaction that does the work.';
 
 revoke execute on function agui_internal.note_success(text, uuid, int) from public;
 
@@ -11687,14 +11728,15 @@ begin
     if blocked is not null then
         raise exception using
             errcode = '55P03',
-            message = format('%s cannot work: %s', job, blocked),
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+            message = format('%s cannot run: %s', job, blocked),
+            hint = 'End that database session with pg_terminate_backend. Work already done is kept.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_blocked(text, text) is
-    'Fails (55P03) if agui_internal.job_lock_problem gave a reason why the procedure cannot take the lock of its job.';
+    'Raises 55P03 if agui_internal.job_lock_problem gave a reason why the procedure cannot take '
+    'the lock of its job.';
 
 revoke execute on function agui_internal.refuse_blocked(text, text) from public;
 
@@ -11707,7 +11749,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- As a rule there is no note of the thread, and this is one look into an index.
+    -- Usually the thread has no note, and this is one look-up in an index.
     return array(
         with recursive waiting as (
             select note.run_no
@@ -11728,8 +11770,8 @@ end
 $$;
 
 comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
-    'The runs of a thread that compaction leaves for later, because it failed at them or at one of their ancestors; with_noted: also those that it '
-    'may try at once.';
+    'The runs of a thread that compaction postpones because it failed at them or at one of their '
+    'ancestors; with_noted: also those that it may retry now.';
 
 revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;
 
@@ -11754,7 +11796,8 @@ as $$
         and note.run_no = take_back_attempt.run_no;
 $$;
 
-comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
+comment on function agui_internal.take_back_attempt(text, uuid, int) is
+    'Reverts agui_internal.note_attempt if the outcome does not concern the run.';
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
 
@@ -11771,7 +11814,8 @@ return case
 end;
 
 comment on function agui_internal.json_as_string(json) is
-    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that holds its text.';
+    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that contains its '
+    'text.';
 
 revoke execute on function agui_internal.json_as_string(json) from public;
 
@@ -11787,15 +11831,15 @@ as $$
 declare
     brackets text;
 begin
-    -- Outside of strings (every second part between quotes) nothing but brackets is kept.
+    -- Outside of strings (every second part between quotes) only brackets are kept.
     select string_agg(part, '' order by position)
     into brackets
     from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
     where position % 2 = 1;
-    -- Brackets come first: translate looks for each character from the left.
+    -- Brackets come first: translate searches its list of characters from the left.
     brackets := translate(brackets, E'[]{},: 0123456789.-etrufalsnE+\t\n\r', '[][]');
 
-    -- Most of a document is shallow: each of the first rounds takes the innermost level away.
+    -- Most of a document is shallow: each of the first rounds removes the innermost level.
     for level in 0 .. 7 loop
         if brackets = '' then
             return level;
@@ -11803,7 +11847,8 @@ begin
         brackets := replace(brackets, '[]', '');
     end loop;
 
-    -- The rest in stretches, each some brackets that open and some that close. One pass, however deep it is.
+    -- The rest is split into stretches of opening brackets followed by closing ones. A single pass
+    -- at any depth.
     return 8 + (
         select coalesce(max(stretch.before + stretch.opens), 0)
         from (
@@ -11821,7 +11866,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.json_depth(text) is 'How deep arrays and objects of a valid JSON document are nested.';
+comment on function agui_internal.json_depth(text) is
+    'The nesting depth of arrays and objects in a valid JSON document.';
 
 revoke execute on function agui_internal.json_depth(text) from public;
 
@@ -11840,8 +11886,8 @@ end
 $function$;
 
 comment on function agui_internal.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers): it never fails, and agui_internal.json_from_jsonb gives the text '
-    'back.';
+    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers). '
+    'It never fails, and agui_internal.json_from_jsonb restores the text.';
 
 revoke execute on function agui_internal.json_to_jsonb(text) from public;
 
@@ -11854,8 +11900,9 @@ parallel safe
 return a is not distinct from b or agui_internal.json_to_jsonb(a) is not distinct from agui_internal.json_to_jsonb(b);
 
 comment on function agui_internal.json_equal(text, text) is
-    'Whether two JSON texts say the same: white space, the order of keys and the spelling of strings and numbers do not count, but for '
-    'numbers beyond the range of a double, which are equal only when they are spelled alike.';
+    'Whether two JSON texts are equal. White space, the order of keys and the spelling of strings '
+    'and numbers do not matter, except that numbers beyond the range of a double are equal only if '
+    'they are spelled alike.';
 
 revoke execute on function agui_internal.json_equal(text, text) from public;
 
@@ -11895,10 +11942,11 @@ comment on function agui_internal.json_from_jsonb(jsonb) is
 revoke execute on function agui_internal.json_from_jsonb(jsonb) from public;
 
 -- sql/internal/json/json_guard_numbers.sql
--- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
--- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- jsonb stores numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text
+-- of 100,001 digits. Numbers beyond the range of a double become strings that guarded text never
+-- contains otherwise: those that begin with a backslash and a #.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guard_numbers(document text)
 returns text
 language plpgsql
@@ -11907,7 +11955,8 @@ strict
 parallel safe
 as $function$
 begin
-    -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
+    -- The characters before a number distinguish it from the hexadecimal digits of an id, which
+    -- often look like one.
     if document operator(pg_catalog.!~) '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;
@@ -11938,7 +11987,8 @@ comment on function agui_internal.json_guard_numbers(text) is
 revoke execute on function agui_internal.json_guard_numbers(text) from public;
 
 -- sql/internal/json/json_guarded.sql
--- Called in the innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guarded(document json)
 returns json
 language plpgsql
@@ -11950,7 +12000,7 @@ declare
     plain constant pg_catalog.text := document;
     guarded constant pg_catalog.text := agui_internal.json_guard(plain);
 begin
-    -- To make json of text checks it, which takes as long as to read it.
+    -- A cast from text to json validates it, which takes as long as reading it.
     return case when guarded operator(pg_catalog.=) plain then document else guarded::pg_catalog.json end;
 end
 $function$;
@@ -12006,10 +12056,10 @@ comment on domain agui_internal.json_nodes is
     'The members of a JSON object or the items of an array, as numbers, while agui_internal.json_patch_apply has it taken apart.';
 
 -- sql/internal/json/json_node_value.sql
--- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be 1,000 deep.
---
--- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
--- agui_internal.json_patch_apply asks for.
+-- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be
+-- 1,000 levels deep.
+-- The arrays are not copied on the way here: PL/pgSQL passes them by reference, and so do queries
+-- with a generic plan, which agui_internal.json_patch_apply requires.
 create or replace function agui_internal.json_node_value(
     node int,
     pieces jsonb[],
@@ -12026,7 +12076,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    owners   int[] := array[opened[node]]; -- what nodes were opened to, each before those in it
+    owners   int[] := array[opened[node]]; -- the opened nodes, each before those in it
     position int := 1;
     owner    int;
     child    int;
@@ -12037,7 +12087,7 @@ begin
         return pieces[node];
     end if;
 
-    -- Where nothing but the root is opened, there is nothing to look for.
+    -- If only the root is opened, there is nothing to search.
     while cardinality(opened) > 1 and position <= cardinality(owners) loop
         owner := owners[position];
         if members[owner] is not null then
@@ -12073,14 +12123,14 @@ begin
                 where member.value is not null
             );
         else
-            -- jsonb_agg would copy each number in them by itself.
+            -- jsonb_agg would copy each number in them separately.
             value := to_jsonb(array(
                 select coalesce(pieces[item.node], made[opened[item.node]])
                 from unnest(items[owner]) with ordinality as item (node, position)
                 order by item.position
             ));
         end if;
-        -- Large values are not copied more often than they must.
+        -- Large values are not copied more often than necessary.
         if position > 1 then
             made[owner] := value;
         end if;
@@ -12090,7 +12140,7 @@ end
 $function$;
 
 comment on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) is
-    'The value of a node of agui_internal.json_patch_apply, put together again.';
+    'The value of a node of agui_internal.json_patch_apply, put back together.';
 
 revoke execute on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) from public;
 
@@ -12104,7 +12154,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    -- jsonb holds no more than 256 MB.
+    -- jsonb holds at most 256 MB.
     max_bytes constant int := 100 * 1024 * 1024;
     joined    constant text := '[' || array_to_string(patches, ',') || ']';
 begin
@@ -12120,7 +12170,8 @@ end
 $function$;
 
 comment on function agui_internal.json_patches(text[]) is
-    'Patches (guarded JSON texts) as agui_internal.json_patch_apply takes them. All at once, for one at a time takes several times as long.';
+    'Patches (guarded JSON texts) as agui_internal.json_patch_apply expects them. Converted '
+    'together, because one at a time takes several times as long.';
 
 revoke execute on function agui_internal.json_patches(text[]) from public;
 
@@ -12150,7 +12201,7 @@ comment on function agui_internal.json_pointer_escapes(text) is 'The part of agu
 revoke execute on function agui_internal.json_pointer_escapes(text) from public;
 
 -- sql/internal/json/json_pointer.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_pointer(pointer text)
 returns text[]
 language sql
@@ -12165,12 +12216,14 @@ return case
 end;
 
 comment on function agui_internal.json_pointer(text) is
-    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null when it is not a valid pointer.';
+    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null if it '
+    'is not a valid pointer.';
 
 revoke execute on function agui_internal.json_pointer(text) from public;
 
 -- sql/internal/json/json_pointer_get.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
@@ -12182,7 +12235,7 @@ declare
     token pg_catalog.text;
     kind  pg_catalog.text;
 begin
-    -- In one step where no token could be taken for another index than it is: each step copies what it leads to.
+    -- In one step if no token is ambiguous as an index: each step copies its result.
     if pg_catalog.array_to_string(tokens, '/') operator(pg_catalog.!~) '(^|/)([[:space:]+-]|0[0-9])|[0-9]{10}' then
         return document operator(pg_catalog.#>) tokens;
     end if;
@@ -12190,7 +12243,7 @@ begin
         kind := pg_catalog.jsonb_typeof(document);
         if kind operator(pg_catalog.=) 'object' then
             document := document operator(pg_catalog.->) token;
-        -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+        -- The operators of PostgreSQL also accept -1 and 01; the RFC does not.
         elsif kind operator(pg_catalog.=) 'array' and token operator(pg_catalog.~) '^(0|[1-9][0-9]{0,8})$' then
             document := document operator(pg_catalog.->) token::int;
         else
@@ -12202,12 +12255,12 @@ end
 $function$;
 
 comment on function agui_internal.json_pointer_get(jsonb, text[]) is
-    'The value that the tokens of a JSON pointer lead to; SQL null when there is none.';
+    'The value at a JSON pointer, given as tokens; SQL null if there is none.';
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;
 
 -- sql/internal/json/json_string_member.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_member(document json, name text)
 returns text
 language sql
@@ -12221,7 +12274,8 @@ comment on function agui_internal.json_string_member(json, text) is
 revoke execute on function agui_internal.json_string_member(json, text) from public;
 
 -- sql/internal/json/json_string_token_escapes.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_string_token_escapes(token text)
 returns text
 language plpgsql
@@ -12239,7 +12293,7 @@ comment on function agui_internal.json_string_token_escapes(text) is 'The part o
 revoke execute on function agui_internal.json_string_token_escapes(text) from public;
 
 -- sql/internal/json/json_string_token.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_token(token text)
 returns text
 language sql
@@ -12273,14 +12327,15 @@ begin
     if strpos(token, '\') = 0 then
         return substr(token, 2, length(token) - 2);
     end if;
-    -- In a guarded string a backslash begins \u005c, or else a character that text cannot hold.
+    -- In a guarded string a backslash begins \u005c or else a character that text cannot contain.
     guarded := agui_internal.json_guard(token)::json #>> '{}';
     return case when strpos(replace(guarded, '\u005c', ''), '\') = 0 then replace(guarded, '\u005c', '\') end;
 end
 $$;
 
 comment on function agui_internal.json_text(text) is
-    'What a JSON string says. Null for a value that is no string, and for one with \u0000 or half a surrogate pair, which text cannot hold.';
+    'The text of a JSON string. Null for a value that is not a string, and for one with \u0000 or '
+    'half a surrogate pair, which text cannot contain.';
 
 revoke execute on function agui_internal.json_text(text) from public;
 
@@ -12298,8 +12353,9 @@ as $$
 $$;
 
 comment on function agui_internal.alive_until(agui.run) is
-    'When the lease of a run in progress ends unless its writer gives another sign of life. The lease counts from the last one, or from when '
-    'writers could reach the server after an outage.';
+    'The end of the lease of a run in progress, unless its writer gives another sign of life. The '
+    'lease counts from the last sign of life or, after an outage, from when writers could reach '
+    'the server.';
 
 revoke execute on function agui_internal.alive_until(agui.run) from public;
 
@@ -18622,7 +18678,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''2d8c75eaa362e8ddd3c09792806158c14cfc1c7c723e7a77493885f7a1fed4f7'', ''{
+as 'select 2, ''83c4af5dd25c6b7741c0bd74fa88f85e4dfb85b242b2ea65608e1951829e2f36'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
