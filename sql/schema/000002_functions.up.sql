@@ -80,12 +80,12 @@ comment on function agui.append(text, text, json, bigint, json, text, boolean, b
     'accepted in the call that ends it, and later with after_seq as long as no run continues from '
     'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '
     'event. strict refuses all of these, and a RUN_STARTED with the id of another thread. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already '
-    'ended, UI006 another run in progress, UI007 a repeat that differs, UI008 no array of events, '
-    'or an input that is no object or comes too late, UI009 run id in use or not that of '
-    'RUN_STARTED, UI011 over a limit, UI012 another thread has the same key, UI014 the thread was '
-    'erased, UI016 the run was cut off, UI017 the log lost what the writer knows of, UI021 '
-    'RUN_STARTED names another thread (strict).';
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid events, or an input that is not an object or comes too late, UI009 the run '
+    'id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 another thread '
+    'has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was '
+    'rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -320,11 +320,11 @@ comment on function agui.append_many(text[], text[], json[], bigint[], json[], t
     'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
     'UI017). '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 '
-    'arrays of different lengths, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 '
-    'more than 1,000 calls or 64 MB, UI012 another thread has the same key, UI014 the thread was '
-    'erased, UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another '
-    'thread (strict).';
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
+    'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
+    'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;
 
@@ -360,10 +360,11 @@ comment on function agui.import_events(text, text, json, bigint, json, text, boo
     'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 '
-    'invalid arguments, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 over a '
-    'limit, UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was '
-    'cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread (strict).';
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid arguments, UI009 the run id is in use or is not that of RUN_STARTED, UI011 '
+    'a limit is exceeded, UI012 another thread has the same key, UI014 the thread was erased, '
+    'UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread '
+    '(strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -665,8 +666,8 @@ comment on function agui.save_checkpoint(text, text, json, text, text, text) is
     'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
     'second time returns the same number. The thread does not need to have runs. '
     'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
-    'document, UI011 over a limit, UI012 another thread has the same key, UI014 the thread was '
-    'erased.';
+    'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
+    'was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
 
@@ -685,7 +686,7 @@ begin
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
-            hint = 'Check the scope: the thread may belong to another one.';
+            hint = 'Is it in another scope?';
     end if;
     return erasure;
 end
@@ -896,7 +897,7 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
     'or at at_time, whichever is earlier. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -1257,7 +1258,7 @@ comment on function agui.history(text, text, bigint, text[], timestamptz, timest
     'With compressed => false every event is returned as it was appended. To read the next page, '
     'pass the greatest last_seq of this page as after_seq: no event is missed or returned twice, '
     'even if events are appended in the meantime. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
     'another thread has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
@@ -1407,7 +1408,7 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'assistant message with tool calls becomes one row for its text and one for each call. '
     'Reasoning and activities have no type here and are omitted. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1507,7 +1508,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s has the unknown type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
+                message = format('%s: message %s is of type %s, which is unknown', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'Set event_type (or type) to user, assistant, tool_use, tool_result, system or error.';
         end if;
 
@@ -1753,7 +1754,7 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'row for each call, in the order in which they began; after_seq restricts the rows to calls '
     'that began after that event. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1801,7 +1802,8 @@ create type agui_internal.fold_limits as (
 );
 
 comment on type agui_internal.fold_limits is
-    'What a fold and the JSON patches in it may make and take: the settings of these names (agui.setting).';
+    'The limits of a fold and of the JSON patches in it: the settings of these names '
+    '(agui.setting).';
 
 -- sql/internal/json/json_patch_apply.sql
 -- RFC 6902 for many patches on one document, without exceptions: the fold continues when a patch
@@ -2608,9 +2610,9 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'A thread that does not exist yet has no run, no events and position 0. running names the '
     'other runs in progress; their events are not in the history. '
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 '
-    'invalid arguments, UI012 another thread has the same key, UI013 there is no such shape, or '
-    'after_seq does not go with it, UI017 the log ends before after_seq, UI022 a run in '
-    'quarantine, UI023 the fold is over a limit.';
+    'invalid arguments, UI012 another thread has the same key, UI013 unknown shape, or one that '
+    'does not allow after_seq, UI017 the log ends before after_seq, UI022 a run is in quarantine, '
+    'UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -3080,7 +3082,7 @@ comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
     'Returns the open interrupts, as a JSON array, after a run (null: the head) or, for a point in '
     'the past, after event at_seq of its lineage or at at_time, whichever is earlier. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -3127,7 +3129,7 @@ comment on function agui.messages(text, text, bigint, timestamptz, text) is
     'past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the first '
     'event there are none. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -3170,7 +3172,7 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier. seq is that of the last '
     'event included (0: none); status is the current status of the run. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -3197,7 +3199,7 @@ comment on function agui.state(text, text, bigint, timestamptz, text) is
     'the past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the '
     'first event it is {}. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -3361,8 +3363,9 @@ comment on function agui.remove_session_state(text, text, text, bigint, boolean,
     'runs keep theirs. Returns the number of the version that records the removal, or 0 if there '
     'was nothing to remove. expected_version and overwrite (remove whatever is there) have the '
     'meaning that they have in agui.save_session_state. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;
 
@@ -3386,8 +3389,9 @@ comment on function agui.save_session(json, text) is
     'a key that versions omits must be new, and a key that versions names but state omits is '
     'removed. Without versions, state replaces what is there. A value of any other form raises '
     'UI008. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_session(json, text) from public;
 
@@ -3436,9 +3440,9 @@ comment on function agui.save_session_state(text, text, json, text, bigint, bool
     'version is the result of the same call whose answer was lost: load the document and compare. '
     'overwrite => true saves without this check. The thread does not need to have runs. In a '
     'transaction that also calls agui.append, append first. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a '
-    'limit, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
-    'version is the current one (DETAIL: current version N).';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 '
+    'another version is current (DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;
 
@@ -3536,8 +3540,9 @@ comment on function agui.save_sessions(json, text) is
     'Saves the session state of several threads, a JSON array of what agui.save_session accepts, '
     'in one transaction. Returns an array of the current versions of their keys. Sessions of one '
     'thread are saved in the given order. Concurrent calls for one thread run one after the other. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_sessions(json, text) from public;
 
@@ -3664,7 +3669,7 @@ comment on function agui.set_setting(text, text) is
     'interval if the unit is seconds, a size such as "16 MB" if it is bytes, otherwise a number; '
     'null restores the default. Requires agui_maintainer and, while row-level security is on, an '
     'operator. '
-    'Errors: 22023 there is no such setting, or it does not take the value.';
+    'Errors: 22023 unknown setting or invalid value.';
 
 revoke execute on function agui.set_setting(text, text) from public;
 
@@ -3720,8 +3725,8 @@ comment on function agui.compact_events(json, text) is
     'SUBAGENT_*, the other RUN_* and unknown events stay unchanged. If a run continues after its '
     'end, ends in the middle of a message or call, or lacks its beginning, the events that the '
     'protocol requires are added. '
-    'Errors: UI008 events is no JSON array, UI013 there is no such shape, UI023 the fold is over a '
-    'limit.';
+    'Errors: UI008 events is not a JSON array of objects, UI013 unknown shape, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.compact_events(json, text) from public;
 
@@ -3763,8 +3768,8 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'it, if the run is in progress and continues from another run or has subagents. Shape stream: '
     'the compacted stream of the lineage (agui.compact_events). '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
-    'thread has the same key, UI013 there is no such shape, UI022 a run in quarantine, UI023 the '
-    'fold is over a limit.';
+    'thread has the same key, UI013 unknown shape, UI022 a run is in quarantine, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3830,7 +3835,7 @@ $$;
 comment on function agui.map_operator(name) is
     'Maps a role to all scopes, present and future. Use it for the role of the jobs, of a recorder '
     'that serves all tenants, and of support staff. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_operator(name) from public;
 
@@ -3849,7 +3854,7 @@ comment on function agui.map_pool(name) is
     'security is on, the role sees and changes the threads of the scope in the setting agui.scope, '
     'for example after select set_config(''agui.scope'', ''acme'', true), which is valid until the '
     'transaction ends. If the setting is missing or '', the role sees no threads. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_pool(name) from public;
 
@@ -3878,8 +3883,7 @@ comment on function agui.map_tenant(name, text) is
     'logged in or set with SET ROLE, and not to its members. A role has one mapping; the last call '
     'wins. What the role may do with its threads depends on agui_reader, agui_writer, agui_worker '
     'and agui_maintainer. For the owner. '
-    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 there is no such '
-    'role.';
+    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 unknown role.';
 
 revoke execute on function agui.map_tenant(name, text) from public;
 
@@ -3950,7 +3954,7 @@ begin
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, ' in scope "' || nullif(scope, '') || '"'),
-            hint = 'Check the scope: the thread may belong to another one.';
+            hint = 'Is it in another scope?';
     end if;
     return thread;
 end
@@ -4007,7 +4011,7 @@ begin
             raise exception using
                 errcode = 'UI001',
                 message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
-                hint = 'Check the scope: the thread may belong to another one. To create a thread without runs, pass create_if_missing => true.';
+                hint = 'Is it in another scope? To create a thread without runs, pass create_if_missing => true.';
         end if;
     end if;
 
@@ -4053,7 +4057,7 @@ comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, t
     'transaction ends, other writers wait for the thread. '
     'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 '
     'bytes, metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was '
-    'erased, 22023 metadata is no object.';
+    'erased, 22023 metadata is not an object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
 
@@ -4254,7 +4258,7 @@ comment on function agui.thread_page(text, boolean, text, timestamptz, text, jso
     'that one. To find it, read the first page, or pass the active_at of the first thread seen as '
     'since. To list all threads as of one point in time, read the pages in one REPEATABLE READ '
     'transaction. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -4289,7 +4293,7 @@ comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, 
     'Returns the threads of agui.thread_page as rows, most recent activity first. To continue '
     'after a row, pass its cursor. A filter can make a page short; only agui.thread_page then '
     'shows whether more follow. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -4705,7 +4709,7 @@ comment on procedure agui.compact(int, interval, interval) is
     'a failure is raised at the end. A thread that another transaction holds is postponed. Does '
     'nothing, with a notice, on a standby and while another agui.compact or pgagui compact is in '
     'progress. Call it outside a transaction block, for example from pg_cron. '
-    'Errors: UI023 the fold of a run is over a limit.';
+    'Errors: UI023 the fold of a run exceeds a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;
 
@@ -4804,7 +4808,7 @@ comment on procedure agui.compact_running(int, interval) is
     'holds. If a run fails, the others are still processed: the run is listed in agui.quarantine, '
     'and the error is raised at the end. Does nothing, with a notice, on a standby and while '
     'another call is in progress. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -5031,8 +5035,8 @@ comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread, builds them from its log and returns '
     'the number of snapshots. The log is not changed. Also repairs the entry of the thread in '
     'lists. '
-    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is '
-    'damaged, so nothing is touched, UI023 the fold is over a limit.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log is '
+    'damaged, so nothing is changed, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -5293,15 +5297,19 @@ comment on function agui_internal.json_guard_escapes(text) is
 revoke execute on function agui_internal.json_guard_escapes(text) from public;
 
 -- sql/internal/json/json_guard.sql
--- PostgreSQL's JSON functions refuse two things that JSON allows in a string: the escape \u0000 and half of a surrogate pair
--- (a token stream that was cut in the middle of an emoji). In guarded text these escapes are plain characters: the parser
--- sees an escaped backslash and then uXXXX. So that nothing else looks like that, an escaped backslash is written in the same way:
+-- The JSON functions of PostgreSQL refuse two things that JSON allows in a string: the escape \u0000
+-- and half of a surrogate pair (a token stream that was cut in the middle of an emoji). In guarded
+-- text these escapes are plain characters: the parser sees an escaped backslash and then uXXXX. To
+-- keep this unambiguous, an escaped backslash is written in the same way:
 --
---     \u0000  ->  \\u0000          \ud83d (without its other half)  ->  \\ud83d          \\ or \u005C  ->  \\u005c
+--     \u0000                             ->  \\u0000
+--     \ud83d (without its other half)    ->  \\ud83d
+--     \\ or \u005C                       ->  \\u005c
 --
--- In a string decoded from guarded text a backslash therefore only ever begins such a group of six characters, in lower case.
--- Two strings are equal when their guarded forms are, jsonb holds every guarded string, and agui_internal.json_unguard turns whatever was
--- built from guarded text back into JSON. Halves that meet when strings are joined are a whole character again after that.
+-- So in a string decoded from guarded text, a backslash only ever begins such a group of six
+-- characters, in lower case. Two strings are equal if and only if their guarded forms are. jsonb
+-- can hold every guarded string, and agui_internal.json_unguard converts anything built from guarded
+-- text back to JSON. Halves that meet when strings are joined then form a whole character.
 create or replace function agui_internal.json_guard(document text)
 returns text
 language sql
@@ -5314,8 +5322,8 @@ return case
 end;
 
 comment on function agui_internal.json_guard(text) is
-    'JSON text rewritten so that PostgreSQL''s JSON functions and jsonb accept every string in it: \u0000, lone surrogates and '
-    'backslashes become plain text. agui_internal.json_unguard puts them back.';
+    'Rewrites JSON text so that the JSON functions of PostgreSQL and jsonb accept every string in it: '
+    '\u0000, lone surrogates and backslashes become plain text. agui_internal.json_unguard reverts it.';
 
 revoke execute on function agui_internal.json_guard(text) from public;
 
@@ -5326,13 +5334,15 @@ language sql
 immutable
 strict
 parallel safe
--- PostgreSQL's operators on json fail where an event holds \u0000 or half an emoji; such events have a backslash somewhere.
+-- The operators of PostgreSQL on json fail if an event contains \u0000 or half an emoji. Such
+-- events contain a backslash.
 return case
     when strpos(payload::text, '\') = 0 then payload ->> 'type'
     else agui_internal.json_guard(payload::text)::json ->> 'type'
 end;
 
-comment on function agui_internal.event_type(json) is 'The type of an event, whatever else it holds.';
+comment on function agui_internal.event_type(json) is
+    'The type of an event, whatever else it contains.';
 
 revoke execute on function agui_internal.event_type(json) from public;
 
@@ -5345,7 +5355,8 @@ parallel safe
 return case when earlier_us is null then recorded_at else recorded_at - earlier_us * interval '1 microsecond' end;
 
 comment on function agui_internal.event_time(timestamptz, int) is
-    'When an event was appended, given recorded_at of its batch and its item of earlier_us.';
+    'The time when an event was appended, given recorded_at of its batch and its item of '
+    'earlier_us.';
 
 revoke execute on function agui_internal.event_time(timestamptz, int) from public;
 
@@ -5398,9 +5409,9 @@ returns boolean
 language sql
 stable
 parallel safe
--- The planner puts the constant into the statements that ask for it: so a check costs nothing while row-level security is off.
--- agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew. Not so for an immutable
--- function, whose value it would keep.
+-- The planner inlines the constant into the calling statements, so a check costs nothing while
+-- row-level security is off. agui_internal.set_row_security replaces the function, and PostgreSQL
+-- then replans these statements. With an immutable function it would not, and keep the value.
 return false;
 
 comment on function agui_internal.has_row_security() is
@@ -5417,7 +5428,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL, which keeps the plan: every call of a superuser under row-level security comes here.
+    -- In PL/pgSQL, which caches the plan: under row-level security every call of a superuser gets
+    -- here.
     perform
     from pg_roles as role
     join pg_class as protected
@@ -5429,8 +5441,8 @@ end
 $$;
 
 comment on function agui_internal.is_exempt(name) is
-    'Whether PostgreSQL does not apply row-level security to a role: a superuser, a role with BYPASSRLS, the owner of the tables '
-    'and roles that have its rights.';
+    'Whether PostgreSQL exempts a role from row-level security: a superuser, a role with '
+    'BYPASSRLS, the owner of the tables and roles that have its rights.';
 
 revoke execute on function agui_internal.is_exempt(name) from public;
 
@@ -5440,11 +5452,12 @@ returns uuid
 language plpgsql
 stable
 parallel safe
--- Every statement of a pool calls it for each table: to pin the search path would take longer than the rest. And in PL/pgSQL, for what is
--- inlined is prepared anew by each statement, of other roles too.
+-- Every statement of a pool calls it for each table, and pinning the search path would take longer
+-- than the rest. In PL/pgSQL, because an inlined function is prepared by each statement, those of
+-- other roles too.
 as $$
 begin
-    -- After a transaction that set it locally the setting reads '', so that is unset.
+    -- After a transaction that set it locally, the setting reads '', so '' counts as unset.
     return case
         when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
             then agui_internal.first_key(pg_catalog.current_setting('agui.scope', true))
@@ -5453,7 +5466,8 @@ end
 $$;
 
 comment on function agui_internal.pool_first_key() is
-    'The least key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+    'The smallest possible key of a thread of the scope in the setting agui.scope; null: the '
+    'setting is not set.';
 
 revoke execute on function agui_internal.pool_first_key() from public;
 
@@ -5463,7 +5477,7 @@ returns uuid
 language plpgsql
 stable
 parallel safe
--- As agui_internal.pool_first_key.
+-- As in agui_internal.pool_first_key.
 as $$
 begin
     return case
@@ -5474,13 +5488,14 @@ end
 $$;
 
 comment on function agui_internal.pool_last_key() is
-    'The greatest key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+    'The greatest possible key of a thread of the scope in the setting agui.scope; null: the '
+    'setting is not set.';
 
 revoke execute on function agui_internal.pool_last_key() from public;
 
 -- sql/internal/views/caller.sql
--- With the rights of the owner: a role that asks learns about itself alone. Policies depend on this view, so while row-level
--- security is on it can be replaced, but not dropped.
+-- With the rights of the owner: a role learns only about itself. Policies depend on this view, so
+-- while row-level security is on it can be replaced but not dropped.
 create or replace view agui_internal.caller as
 select
     coalesce(tenant.low, agui_internal.pool_first_key()) as low,
@@ -5489,12 +5504,15 @@ from agui_internal.tenant as tenant
 where tenant.role_name = current_user;
 
 comment on view agui_internal.caller is
-    'The range of thread keys that the role that asks may see, in one row; no row: it is mapped to no scope. The policies of '
-    'row-level security look here. What changes something asks agui_internal.own_key: there current_user is the owner.';
+    'The range of thread keys that the current role may see, in one row; no row: it is mapped to '
+    'no scope. The policies of row-level security use it. Functions that write use '
+    'agui_internal.own_key, because in them current_user is the owner.';
 
-comment on column agui_internal.caller.low is 'The least of them; null: a pool that has not set agui.scope.';
+comment on column agui_internal.caller.low is
+    'The smallest key; null: a pool that has not set agui.scope.';
 
-comment on column agui_internal.caller.high is 'The greatest of them; null: a pool that has not set agui.scope.';
+comment on column agui_internal.caller.high is
+    'The greatest key; null: a pool that has not set agui.scope.';
 
 -- sql/internal/views/monitored.sql
 create or replace view agui_internal.monitored as
@@ -5512,12 +5530,13 @@ order by counted.low
 limit 1;
 
 comment on view agui_internal.monitored is
-    'The range of thread keys that agui.stats and agui.lag count for the role that asks, in one row or none: all of them without row-level security, '
-    'and for members of pg_monitor, else those that the role may see.';
+    'The range of thread keys that agui.stats and agui.lag count for the current role, in one row '
+    'or none: all keys without row-level security and for members of pg_monitor, else those that '
+    'the role may see.';
 
-comment on column agui_internal.monitored.low is 'The least of them.';
+comment on column agui_internal.monitored.low is 'The smallest key.';
 
-comment on column agui_internal.monitored.high is 'The greatest of them.';
+comment on column agui_internal.monitored.high is 'The greatest key.';
 
 -- sql/internal/repack/repack_after.sql
 create or replace function agui_internal.repack_after()
@@ -5528,7 +5547,8 @@ parallel safe
 return coalesce(nullif(current_setting('agui.repack_after', true), ''), '10 minutes')::interval;
 
 comment on function agui_internal.repack_after() is
-    'How long ago a run must have ended before its batches are joined: the setting agui.repack_after, 10 minutes unless set.';
+    'How long ago a run must have ended before its batches are joined: the setting '
+    'agui.repack_after, by default 10 minutes.';
 
 revoke execute on function agui_internal.repack_after() from public;
 
@@ -5540,18 +5560,21 @@ stable
 parallel safe
 return greatest(
     (select uptime.up_since from agui_internal.uptime as uptime),
-    -- A standby says nothing about the server that writers reach. Statistics are reset when a server recovers from a crash, which its
-    -- start time may be long before; somebody who resets them gives the runs a longer lease, and nothing else.
+    -- A standby has no information about the server that writers reach. Statistics are reset when a
+    -- server recovers from a crash, possibly long after its start. If someone resets them by hand,
+    -- the only effect is that runs get a longer lease.
     case when not pg_is_in_recovery() then greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) end
 );
 
 comment on function agui_internal.reachable_since() is
-    'Since when writers could reach the server, as far as it is known: no lease counts the time before.';
+    'Since when writers could reach the server, as far as it is known. No lease counts the time '
+    'before.';
 
 revoke execute on function agui_internal.reachable_since() from public;
 
 -- sql/internal/settings/setting_value.sql
--- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
+-- PL/pgSQL caches its plans, while its callers are inlined: each heartbeat reads settings several
+-- times.
 create or replace function agui_internal.setting_value(name text)
 returns numeric
 language plpgsql
@@ -5569,7 +5592,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+comment on function agui_internal.setting_value(text) is
+    'The value of a setting, in its unit; the default if its row is missing.';
 
 revoke execute on function agui_internal.setting_value(text) from public;
 
@@ -5582,7 +5606,8 @@ parallel safe
 return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
-    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
+    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never '
+    'longer than the setting lease.';
 
 revoke execute on function agui_internal.heartbeat_lease() from public;
 
@@ -5595,7 +5620,8 @@ parallel safe
 return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
+    'How long a run may be in progress without a sign of life before it is stale: the setting '
+    'lease.';
 
 revoke execute on function agui_internal.lease() from public;
 
@@ -5606,13 +5632,14 @@ language sql
 stable
 parallel safe
 return case
-    -- Events that come after the heartbeats have ended are from a writer that sends none.
+    -- Events after the heartbeats have ended come from a writer that sends none.
     when has_heartbeat and last_seen_at < seen_at + agui_internal.heartbeat_lease() then agui_internal.heartbeat_lease()
     else agui_internal.lease()
 end;
 
 comment on function agui_internal.lease_of(boolean, timestamptz, timestamptz) is
-    'The lease of a run in progress, by run.has_heartbeat, run.seen_at and its last sign of life (agui_internal.last_seen_at).';
+    'The lease of a run in progress, given run.has_heartbeat, run.seen_at and its last sign of '
+    'life (agui_internal.last_seen_at).';
 
 revoke execute on function agui_internal.lease_of(boolean, timestamptz, timestamptz) from public;
 
@@ -5800,8 +5827,9 @@ as $$
 $$;
 
 comment on function agui_internal.own_erased_keys() is
-    'The range of keys in agui.erasure of the threads that the role that calls may change, all of them without row-level security; nulls: none. The first half '
-    'of a key there is that of the scope. The policy of agui.erasure looks here.';
+    'The range of keys in agui.erasure of the threads that the calling role may change: all '
+    'without row-level security; nulls: none. The first half of a key there depends on the scope '
+    'only. The policy of agui.erasure uses this function.';
 
 revoke execute on function agui_internal.own_erased_keys() from public;
 
@@ -6383,10 +6411,13 @@ create type agui_internal.event_inspection as (
 );
 
 comment on type agui_internal.event_inspection is
-    'What the events of one call mean to the life cycle of their run: how many they are; the type of the first, where it is RUN_STARTED, RUN_FINISHED '
-    'or RUN_ERROR, and the parentRunId of that RUN_STARTED; at which position the first RUN_STARTED behind it is; the type of the last event that ends the run; '
-    'the position of the first event behind an end (RUN_ERROR may follow RUN_FINISHED); and the threadId of a RUN_STARTED that names another thread. '
-    'Ids are guarded, see agui_internal.json_guard.';
+    'What the events of one call mean for the life cycle of their run. n: their number. '
+    'begins_with: the type of the first, if it is RUN_STARTED, RUN_FINISHED or RUN_ERROR. '
+    'parent_run_id: the parentRunId of that RUN_STARTED. restarts_at: the position of the first '
+    'RUN_STARTED after it. ended_by: the type of the last event that ends the run. late_at: the '
+    'position of the first event after an end (RUN_ERROR may follow RUN_FINISHED). other_thread: '
+    'the threadId of a RUN_STARTED that names another thread. Ids are guarded, see '
+    'agui_internal.json_guard.';
 
 -- sql/internal/append/inspect_events.sql
 create or replace function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text)
@@ -6692,8 +6723,8 @@ begin
             raise exception using
                 errcode = 'UI007',
                 message = format('%s: %s', subject, case
-                    when input is null then 'the run began with an input, but the call has none'
-                    when stored_input is null then 'the run began without an input, but the call has one'
+                    when input is null then 'it was begun with an input, but the call brings none'
+                    when stored_input is null then 'it was begun without an input, but the call brings one'
                     else 'the input of the call differs from the input that the run began with'
                 end),
                 hint = 'A call that repeats the beginning of a run must have the same input, byte for byte. Check whether another writer writes to this run.';
@@ -6701,7 +6732,7 @@ begin
     elsif input is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s has already begun: an input is accepted only in the call that begins a run', subject),
+            message = format('%s has already begun: an input comes only with the call that begins a run', subject),
             hint = 'To repeat that call, pass after_seq => 0.';
     end if;
 
@@ -6714,7 +6745,7 @@ begin
         if stored_parent <> parent_run_id then
             raise exception using
                 errcode = 'UI007',
-                message = format('%s: the call names %s as its parent, but the run began with %s', subject,
+                message = format('%s: the call names %s as its parent, it was begun with %s', subject,
                     case when parent_run_id = '' then 'no run' else '"' || parent_run_id || '"' end,
                     case when stored_parent = '' then 'none' else '"' || stored_parent || '"' end),
                 hint = 'The parent of a run never changes. Check whether another writer writes to this run.';
@@ -7033,7 +7064,9 @@ create type agui_internal.run_position as (
     open_from int
 );
 
-comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root. No run with a smaller number than open_from is in progress.';
+comment on type agui_internal.run_position is
+    'The place of a new run in the tree of its thread; parent_no is null for a root. No run with a '
+    'smaller number than open_from is in progress.';
 
 -- sql/internal/append/resolve_parent.sql
 create or replace function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text)
@@ -7630,7 +7663,9 @@ create type agui_internal.inactive_thread as (
     events      bigint
 );
 
-comment on type agui_internal.inactive_thread is 'A thread that could be erased: its key, scope and id, when something was appended to it or saved in it last, and how many events it has.';
+comment on type agui_internal.inactive_thread is
+    'A thread that may be erased: its key, scope and id, the time when something was last appended '
+    'or saved in it, and the number of its events.';
 
 -- sql/internal/erase/inactive_threads.sql
 create or replace function agui_internal.inactive_threads(older_than interval, scope text default null, after uuid default null)
@@ -8016,8 +8051,9 @@ comment on function agui_internal.fold_close_lane(jsonb, text) is
 revoke execute on function agui_internal.fold_close_lane(jsonb, text) from public;
 
 -- sql/internal/types/fold.sql
--- What a stretch of log has meant so far: the value that the fold functions hand on to each other and to the readers.
--- The arrays run side by side, one entry a message in conversation order.
+-- The result of a fold so far: the value that the fold functions pass to each other and to the
+-- readers. The arrays are parallel, with one entry for each message in the order of the
+-- conversation.
 create type agui_internal.fold as (
     through_seq   bigint,
     message_nos   int[],
@@ -8033,11 +8069,13 @@ create type agui_internal.fold as (
 );
 
 comment on type agui_internal.fold is
-    'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
-    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
-    'are one message that stands at several places; the number is negative when that message is new or has changed. '
-    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched. '
-    'size: agui_internal.fold_size when that was looked at last, and what events have brought since; spent: the fuel that the last run has used (docs/settings.md).';
+    'The result of a lineage at a seq: messages, state, interrupts and open chunk lanes. Texts are '
+    'JSON. message_nos has the number of the stored version of a message, null for one that is new '
+    'or changed. Entries with the same number are one message at several places; the number is '
+    'negative if that message is new or changed. state_patches (guarded, agui_internal.json_guard) '
+    'are not applied to the state yet: agui_internal.fold_patched. size: agui_internal.fold_size '
+    'at the last check, plus what events have brought since. spent: the fuel that the last run has '
+    'used (docs/settings.md).';
 
 -- sql/internal/fold/fold_events.sql
 -- The reducer in SQL: applies the following events to the result of a lineage so far.
@@ -9059,15 +9097,17 @@ comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint
 revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) from public;
 
 -- sql/internal/types/fold_step.sql
--- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
+-- A step from agui_internal.fold_steps for agui_internal.fold_events. Each action uses some of the
+-- columns:
 --
 --     start message      id, role, name, owner, metadata: a message that may exist already
 --     start call         id, name, parent_id (of the message that gets it), owner, metadata
---     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a message, the arguments of a call
+--     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a
+--                        message, the arguments of a call
 --     merge              id, is_call, metadata
 --     add result         id (of the call), parent_id (of the new message), role, content, owner, metadata
 --     encrypt            id, is_call, content
---     add message        id, content: a message of a run's input
+--     add message        id, content: a message of the input of a run
 --     show activity      id, activity_type, content, replaces, owner, metadata
 --     patch activity     id, activity_type, content (the patch), metadata
 --     list messages      messages, metadata: of a MESSAGES_SNAPSHOT
@@ -9075,9 +9115,9 @@ revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text,
 --     patch state        content (the patch)
 --     set interrupts     content (not guarded)
 --     look               brought: the fold may have become too large
---     end run            brought: the same, and all steps of a run have come
+--     end run            brought: the same; the last step of a run
 --     end                content (the chunk lanes, not guarded), brought: the last step
---     refuse lanes       too many chunk lanes are open; no step follows but the end
+--     refuse lanes       too many chunk lanes are open; only the end follows
 create type agui_internal.fold_step as (
     seq           bigint,
     action        text,
@@ -9098,9 +9138,11 @@ create type agui_internal.fold_step as (
 );
 
 comment on type agui_internal.fold_step is
-    'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
-    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call. '
-    'costs: whether the patch may use fuel; copies: whether it copies. brought: the octets that all events have brought, this one included.';
+    'What one event, or several with the pieces of one string, do to a fold. seq is that of the '
+    'last of them. Texts are guarded JSON (agui_internal.json_guard). An id is a JSON string in '
+    'normalized spelling, with its quotes; that of a tool call if is_call. costs: whether the '
+    'patch may use fuel; copies: whether it copies. brought: the bytes that all events have '
+    'brought, including this one.';
 
 -- sql/internal/fold/fold_growth.sql
 -- Not strict and without a query, so that it is inlined.
@@ -9614,8 +9656,9 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'What comes to a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
-    'with the activityType (name) that it gives and the place of the patch of the same node before it (previous).';
+    'A change of a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' '
+    'metadata, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) that '
+    'it sets and the position of the previous patch of the same node (previous).';
 
 -- sql/internal/fold/fold_patches_of.sql
 create or replace function agui_internal.fold_patches_of(changes agui_internal.fold_change[], last_patch int)
@@ -10746,8 +10789,8 @@ create type agui_internal.input_place as (
 );
 
 comment on type agui_internal.input_place is
-    'Where the input that is stored beside the events of a run counts: at its first RUN_STARTED (is_start), as if that carried it, or, '
-    'without one, before its first event.';
+    'Where the input stored beside the events of a run takes effect: at its first RUN_STARTED '
+    '(is_start), as if that carried it, or, without one, before its first event.';
 
 -- sql/internal/fold/input_places.sql
 create or replace function agui_internal.input_places(thread_key uuid, run_nos int[], through_seqs bigint[])
@@ -10908,9 +10951,11 @@ create type agui_internal.event_reference as (
 );
 
 comment on type agui_internal.event_reference is
-    'Where a message or tool call is named in the log: seq, run, type and time (its timestamp, else when it was appended) of the event; item is '
-    'its place in the list of messages that the event brings, 0 where it brings none. message_id is the message that the event makes or adds '
-    'to, call_id the tool call that it makes, adds to or (is_result) brings the result of; error is {message, code} of a RUN_ERROR, guarded (agui_internal.json_guard).';
+    'A reference to a message or tool call in the log: seq, run, type and time (its timestamp, '
+    'else when it was appended) of the event. item is the position in the list of messages of the '
+    'event, 0 if it has none. message_id is the message that the event creates or adds to; call_id '
+    'is the tool call that it creates, adds to or (is_result) brings the result of; error is '
+    '{message, code} of a RUN_ERROR, guarded (agui_internal.json_guard).';
 
 -- sql/internal/history/event_references.sql
 create or replace function agui_internal.event_references(leaf agui.run, at_seq bigint, types text[])
@@ -11073,8 +11118,8 @@ create type agui_internal.fold_call as (
 );
 
 comment on type agui_internal.fold_call is
-    'A tool call of an agui_internal.fold: place and id of its message, its own place in it, and id, name and arguments as JSON values, guarded '
-    '(agui_internal.json_guard).';
+    'A tool call of an agui_internal.fold: position and id of its message, its position in the '
+    'message, and id, name and arguments as JSON values, guarded (agui_internal.json_guard).';
 
 -- sql/internal/history/fold_calls.sql
 create or replace function agui_internal.fold_calls(fold agui_internal.fold)
@@ -11118,7 +11163,9 @@ create type agui_internal.fold_message as (
     body       json
 );
 
-comment on type agui_internal.fold_message is 'A message of an agui_internal.fold: its place from 1, id, role, and the message, guarded (agui_internal.json_guard).';
+comment on type agui_internal.fold_message is
+    'A message of an agui_internal.fold: its position from 1, id, role, and the message, guarded '
+    '(agui_internal.json_guard).';
 
 -- sql/internal/history/fold_messages.sql
 create or replace function agui_internal.fold_messages(fold agui_internal.fold, roles text[])
@@ -11231,7 +11278,8 @@ create type agui_internal.event_span as (
 );
 
 comment on type agui_internal.event_span is
-    'What an event that stands for several says of them: how many they were, when the first and when the last came; null where it does not say.';
+    'What an event that stands for several states about them: their number, and the times of the '
+    'first and the last one; null if it does not.';
 
 -- sql/internal/history/read_event_span.sql
 create or replace function agui_internal.read_event_span(event json)
@@ -12010,12 +12058,15 @@ comment on function agui_internal.json_guarded(json) is 'JSON as agui_internal.j
 revoke execute on function agui_internal.json_guarded(json) from public;
 
 -- sql/internal/json/json_members.sql
--- json_each gives members byte for byte, but fails where a string holds \u0000 or a lone surrogate. So it is given the text with escapes that it does
--- not look into, from which every byte comes back (agui_internal.json_guard unites spellings of the same string):
+-- json_each returns members byte for byte, but fails if a string contains \u0000 or a lone surrogate.
+-- So it gets the text with escapes that it does not interpret and that can be reverted exactly
+-- (agui_internal.json_guard would unify different spellings of a string):
 --
---     \uXXXX  ->  \\uXXXX          \\  ->  \\x
+--     \uXXXX  ->  \\uXXXX
+--     \\      ->  \\x
 --
--- A backslash always begins an escape in JSON, so pairs of them are found from the left; \x is no escape of JSON, so it can stand in for them meanwhile.
+-- In JSON a backslash always begins an escape, so pairs of them are found from the left. \x is not
+-- an escape of JSON, so it can represent such a pair.
 create or replace function agui_internal.json_members(document json)
 returns table (name text, value json)
 language plpgsql
@@ -12049,11 +12100,13 @@ comment on function agui_internal.json_members(json) is
 revoke execute on function agui_internal.json_members(json) from public;
 
 -- sql/internal/types/json_nodes.sql
--- Numbers of nodes in agui_internal.json_patch_apply. A domain, for PostgreSQL has no arrays of arrays of different lengths.
+-- Numbers of nodes in agui_internal.json_patch_apply. A domain, because PostgreSQL has no arrays of
+-- arrays of different lengths.
 create domain agui_internal.json_nodes as int[];
 
 comment on domain agui_internal.json_nodes is
-    'The members of a JSON object or the items of an array, as numbers, while agui_internal.json_patch_apply has it taken apart.';
+    'The members of a JSON object or the items of an array, as node numbers, while '
+    'agui_internal.json_patch_apply has it taken apart.';
 
 -- sql/internal/json/json_node_value.sql
 -- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be
@@ -12375,7 +12428,8 @@ declare
 begin
     because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
 
-    -- What the run opened and did not end, innermost first, each with the field that its end is named by.
+    -- Close what the run opened and did not end, innermost first. Each end names it by the field in
+    -- named_by.
     select
         coalesce(string_agg(
             '{"type":"' || part.closes || '"'
@@ -12417,10 +12471,10 @@ end
 $$;
 
 comment on function agui_internal.close_run(uuid, int, text, boolean) is
-    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
-    'the end is dated as the last event of the log. '
-    'The caller holds the thread''s lock.';
+    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, '
+    'reasoning, steps and subagents that it left open, then RUN_ERROR with the reason, so that '
+    'AG-UI clients still accept the log. Returns the last seq. imported: the end gets the time of '
+    'the last event of the log. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
@@ -12455,10 +12509,10 @@ begin
                 errcode = 'UI006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
                 detail = format(
-                    'Its last sign of life was %s ago; without another its lease ends in %s, at %s.',
+                    'Its last sign of life was %s ago; without another one its lease ends in %s, at %s.',
                     date_trunc('milliseconds', now_at - last_seen_at), date_trunc('milliseconds', alive_until - now_at), alive_until
                 ),
-                hint = 'Wait until it has ended, ask its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
+                hint = 'Wait until it has ended, request its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
                     'or begin the run with parallel => true. After the lease the next run ends it.';
         elsif agui_internal.is_newly_promoted() then
             raise exception using
@@ -12468,7 +12522,7 @@ begin
                     'Its last sign of life was %s ago, before this server was promoted: its lease begins with the next call of agui.keep_alive or agui.reap.',
                     date_trunc('milliseconds', now_at - last_seen_at)
                 ),
-                hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
+                hint = 'A recorder calls agui.keep_alive. Without a recorder, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
         perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
@@ -12480,8 +12534,9 @@ end
 $$;
 
 comment on function agui_internal.close_stale_runs(agui.run, text) is
-    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
-    'Answers whether it closed any. The caller holds the thread''s lock.';
+    'Closes the runs of a thread whose lease has expired, so that the next run can begin. head is '
+    'the run that began last. Returns whether it closed any. UI006: a run is still alive. The '
+    'caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;
 
@@ -12496,7 +12551,8 @@ as $$
 $$;
 
 comment on function agui_internal.is_newly_promoted() is
-    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called since: the leases have not begun to count.';
+    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called '
+    'since. Until then the leases do not count.';
 
 revoke execute on function agui_internal.is_newly_promoted() from public;
 
@@ -12518,7 +12574,7 @@ as $$
 $$;
 
 comment on function agui_internal.last_seen_at(agui.run) is
-    'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
+    'The last sign of life of the writer of a run: a batch or a call of agui.keep_alive.';
 
 revoke execute on function agui_internal.last_seen_at(agui.run) from public;
 
@@ -12531,7 +12587,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A recorder calls every second; cron, which calls agui.reap, every minute at best.
+    -- A recorder calls every second; cron, which calls agui.reap, at most every minute.
     gap constant interval := case
         when is_writer then agui_internal.heartbeat_lease() / 2
         else greatest(agui_internal.lease() / 3, interval '90 seconds')
@@ -12542,7 +12598,7 @@ declare
     moment timestamptz;
 begin
     if pg_is_in_recovery() then
-        return;  -- what can be written to is another server
+        return;  -- writers use another server
     end if;
     select * into last from agui_internal.uptime;
     if not found then
@@ -12554,7 +12610,7 @@ begin
     if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
         return;
     end if;
-    -- A row that is locked is being written by another one, who sees the same.
+    -- If the row is locked, another transaction is writing it with the same information.
     select * into last from agui_internal.uptime for no key update skip locked;
     if not found then
         return;
@@ -12571,8 +12627,9 @@ end
 $$;
 
 comment on function agui_internal.note_uptime(boolean) is
-    'Notes that a writer or a job has reached the server. After a time without such calls, and after a promotion, it also notes that leases '
-    'count from now on. It writes one row, at most every 10 seconds.';
+    'Records that a writer or a job has reached the server. After a period without such calls, and '
+    'after a promotion, it also records that leases count from now on. Writes one row, at most '
+    'every 10 seconds.';
 
 revoke execute on function agui_internal.note_uptime(boolean) from public;
 
@@ -12588,9 +12645,9 @@ create type agui_internal.open_part as (
 );
 
 comment on type agui_internal.open_part is
-    'What a run has begun and not ended, such as a message: the types of the events that begin '
-    'and end it, the field that its end names it by (null: none), that name, the subagent where '
-    'the name alone does not do, the seq of the event that began it, and that event. Name, owner '
+    'Something that a run has begun and not ended, such as a message: the types of the events that '
+    'begin and end it, the field of the end that names it (null: none), its name, the subagent if '
+    'the name is not sufficient, the seq of the event that began it, and that event. Name, owner '
     'and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
@@ -12618,13 +12675,12 @@ begin
     event as (
         select
             batch.first_seq + field.position - 1 as seq,
-            -- A subagent ends in one of two ways.
+            -- A subagent has two possible ends.
             case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id
-            -- alone.
+            -- A step is identified by its name and its subagent, the others by their id alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -12634,7 +12690,7 @@ begin
                 and stored.run_no = run.run_no
                 and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
-                -- Most batches hold pieces alone; a type may be spelled with escapes.
+                -- Most batches contain only pieces. A type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
             offset 0
         ) as batch
@@ -12669,8 +12725,8 @@ $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
-    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
-    'what they open is in the fold.';
+    'up to a seq (null: so far), in the order in which they began. What chunks open is not '
+    'included: it is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
@@ -12686,7 +12742,8 @@ declare
     stale agui.run;
 begin
     perform agui_internal.own_key(thread_key);
-    -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
+    -- If the lock is taken, its holder is appending to the thread. If that is the writer of another
+    -- run, the next reap closes this one.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
     end if;
@@ -12704,8 +12761,9 @@ end
 $$;
 
 comment on function agui_internal.reap_run(uuid, int) is
-    'Closes a run in progress that gave no sign of life within its lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
-    'has ended, or its thread is just being written to.';
+    'Closes a run in progress without a sign of life within its lease, as agui_internal.close_run '
+    'does, and returns its last seq. Null: it is alive, has ended, or its thread is being written '
+    'to.';
 
 revoke execute on function agui_internal.reap_run(uuid, int) from public;
 
@@ -12724,13 +12782,13 @@ as $$
     where run.status = 'running'
         and agui_internal.alive_until(run) < clock_timestamp()
         and (note.next_at is null or note.next_at <= clock_timestamp())
-    -- Those that nothing has failed at before come first.
+    -- Runs without a failed attempt come first.
     order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
-    'that it failed at come last, once they may be tried.';
+    'The stale runs of all scopes, in the order in which agui.reap closes them. Those with a '
+    'failed attempt come last, after their backoff.';
 
 revoke execute on function agui_internal.stale_runs() from public;
 
@@ -12745,12 +12803,13 @@ begin
     return left(pg_walfile_name(pg_current_wal_lsn()), 8);
 exception
     when others then
-        return null;  -- some managed services do not have these functions
+        return null;  -- some managed services lack these functions
 end
 $$;
 
 comment on function agui_internal.timeline() is
-    'The timeline of the write-ahead log, which the promotion of a standby changes; null: this server does not say.';
+    'The timeline of the write-ahead log, which changes when a standby is promoted; null: this '
+    'server does not provide it.';
 
 revoke execute on function agui_internal.timeline() from public;
 
@@ -12768,7 +12827,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
-        -- Nobody but the owner writes to a table: the functions that do have the rights of the owner.
+        -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
             array[
@@ -12794,7 +12853,7 @@ as $$
             ]),
             ('agui_worker', array[
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
-                -- Their steps, which the procedures and the jobs in Go share.
+                -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
@@ -12821,8 +12880,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
-        -- and agui.lag call.
+        -- Functions that cannot write are for readers, except the one that computes keys of erased
+        -- threads. pg_monitor gets the functions that the command line, agui.stats and agui.lag
+        -- call.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
@@ -12839,7 +12899,8 @@ as $$
     where routine.prorettype <> 'trigger'::regtype
 $$;
 
-comment on function agui_internal.expected_privileges() is 'Who may do what: the privileges that agui.grant_access() sees to.';
+comment on function agui_internal.expected_privileges() is
+    'The privileges that agui.grant_access() establishes.';
 
 revoke execute on function agui_internal.expected_privileges() from public;
 
@@ -12919,8 +12980,9 @@ as $$
 $$;
 
 comment on function agui_internal.privilege_changes() is
-    'The statements that make the privileges on the objects of the install as agui_internal.expected_privileges() has them, for the roles that exist. '
-    'Privileges of other roles are left alone.';
+    'The statements that change the privileges on the objects of the install to those of '
+    'agui_internal.expected_privileges(), for the roles that exist. Privileges of other roles are '
+    'not changed.';
 
 revoke execute on function agui_internal.privilege_changes() from public;
 
@@ -12930,14 +12992,15 @@ returns int
 language sql
 stable
 parallel safe
--- What is not compressed is as large as it is stored.
+-- A value that is not compressed is as large as it is stored.
 return case
     when pg_column_compression(document) is null then pg_column_size(document)
     else octet_length(document::text)
 end;
 
 comment on function agui_internal.text_bytes(json) is
-    'Octets of the text of a stored JSON value, which is opened only where it is compressed; null for null.';
+    'The bytes of the text of a stored JSON value, which is opened only if it is compressed; null '
+    'for null.';
 
 revoke execute on function agui_internal.text_bytes(json) from public;
 
@@ -12950,13 +13013,13 @@ parallel safe
 return coalesce(text_bytes, agui_internal.text_bytes(events));
 
 comment on function agui_internal.batch_bytes(json, int) is
-    'Octets of the text of a batch, given its columns as they come from the table; as a rule it is not opened for that.';
+    'The bytes of the text of a batch, given its columns as stored. Usually the batch is not '
+    'decompressed for that.';
 
 revoke execute on function agui_internal.batch_bytes(json, int) from public;
 
 -- sql/internal/read/batch_with.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -12972,14 +13035,13 @@ begin atomic
 end;
 
 comment on function agui_internal.batch_with(uuid, bigint) is
-    'The batch of a thread that holds the event with this seq; behind the end of the log its last '
-    'batch, before its beginning none.';
+    'The batch of a thread that contains the event with this seq; after the end of the log its '
+    'last batch, before its beginning none.';
 
 revoke execute on function agui_internal.batch_with(uuid, bigint) from public;
 
 -- sql/internal/read/batches_behind.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -12992,7 +13054,7 @@ begin atomic
     where batch.thread_key = batches_behind.thread_key
         and batch.first_seq >= coalesce(
             (
-                -- one that a repack joined begins before the event behind after_seq
+                -- a repacked batch may begin before the event after after_seq
                 select max(holder.first_seq)
                 from agui.batch as holder
                 where holder.thread_key = batches_behind.thread_key
@@ -13003,8 +13065,8 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
-    'events may come before that one.';
+    'The batches of a thread from the one that contains the event after after_seq. Its first '
+    'events may precede that event.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
 
@@ -13014,10 +13076,12 @@ returns boolean
 language sql
 stable
 parallel safe
--- To open it takes as long as to read it: that is left to what may be too large. The formats cannot do better than lz4, 255 octets for one.
+-- Decompressing a value takes as long as reading it, so only values that may be too large are
+-- decompressed. The best possible ratio is that of lz4, 255 bytes for one.
 return 255 * pg_column_size(document)::bigint <= max_bytes or agui_internal.text_bytes(document) <= max_bytes;
 
-comment on function agui_internal.fits(json, bigint) is 'Whether the text of a stored JSON value has max_bytes octets or fewer.';
+comment on function agui_internal.fits(json, bigint) is
+    'Whether the text of a stored JSON value has at most max_bytes bytes.';
 
 revoke execute on function agui_internal.fits(json, bigint) from public;
 
@@ -13033,7 +13097,7 @@ declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
     fold  agui_internal.fold;
 begin
-    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    -- Usually a run that has ended has a snapshot of all of it, or none.
     if run.status <> 'running' and (until is null or until >= run.last_seq) then
         fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
         if fold.through_seq >= run.last_seq then
@@ -13046,14 +13110,14 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
-    'at the end), from the nearest snapshot on.';
+    'Folds the lineage of a run up to a seq or a point in time, the earlier of the two (null: to '
+    'the end), from the nearest snapshot.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;
 
 -- sql/internal/read/last_seq_by.sql
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
--- primary key for each step.
+-- recorded_at never decreases along the log, so a binary search finds the place. Each step is one
+-- look-up in the primary key.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -13063,7 +13127,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     low  bigint := 0;  -- the events up to it are early enough
-    high bigint;       -- the batches that begin behind it are not
+    high bigint;       -- the batches that begin after it are not
     mid  record;
 begin
     select batch.first_seq + batch.n - 1 into high
@@ -13077,8 +13141,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those
-            -- before it are.
+            -- A repacked batch: its first events may be early enough, and then all events before
+            -- them are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -13093,8 +13157,8 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
-    '0 when there is none.';
+    'The seq of the last event of a thread that was recorded before a point in time or (or_at) at '
+    'it; 0 if there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
@@ -13120,7 +13184,7 @@ declare
     next_batch record;
     row_count  int := 0;
 begin
-    -- As a rule all rows fit: the loop would take as long as to read them.
+    -- Usually all rows fit, and the loop would take as long as reading them.
     if input_seqs = '{}' then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
@@ -13171,9 +13235,10 @@ end
 $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
-    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
-    'input_seqs; has_more says that others may follow.';
+    'A page of the batches of some runs that begin between two seqs: up to max_rows batches with '
+    'up to max_bytes of text in total, and at least one if there is any. last_seq is the first seq '
+    'of the last batch (null: there is none). bytes is their size, including the inputs that count '
+    'at input_seqs. has_more: others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
@@ -13188,7 +13253,7 @@ as $$
 declare
     failed record;
 begin
-    -- As a rule there is no such note, and this is one look into an index.
+    -- Usually there is no such note, and this is one look-up in an index.
     perform
     from agui_internal.job_note as note
     where note.job = 'compact' and note.thread_key = run.thread_key and note.run_no > 0 and note.attempts > 1;
@@ -13213,14 +13278,14 @@ begin
             errcode = 'UI022',
             message = format('run "%s" is in quarantine: compaction failed at it %s times%s',
                 failed.run_id, failed.attempts, coalesce(', the last time with: ' || failed.error, '')),
-            hint = 'Its events can be read (agui.events). agui.quarantine says when it is tried next, agui.retry lets that be at once.';
+            hint = 'Its events can still be read (agui.events). agui.quarantine says when compaction retries; agui.retry lets it retry at once.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_quarantined(agui.run, bigint) is
-    'Refuses (UI022) to fold the lineage of a run, up to a seq (null: all of it), where compaction failed at a run of it twice: a read would take as '
-    'much time and memory as that did.';
+    'Raises UI022 if compaction failed twice at a run on the lineage that is to be folded, up to a '
+    'seq (null: all of it). A read would take as much time and memory as those attempts.';
 
 revoke execute on function agui_internal.refuse_quarantined(agui.run, bigint) from public;
 
@@ -13236,8 +13301,8 @@ return case
 end;
 
 comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
-    'The seq up to which the events of a thread count that is read at a seq and a point in time, '
-    'the earlier of the two; null: all of them.';
+    'The seq up to which the events of a thread count for a read at a seq and a point in time, the '
+    'earlier of the two; null: all events.';
 
 revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;
 
@@ -13268,7 +13333,7 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
-    -- The links stay: how many events each has, and the hash of the last.
+    -- The links are preserved: the number of events in each, and the hash of the last.
     select
         (array_agg(batch.hash order by batch.first_seq desc))[1],
         array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
@@ -13296,7 +13361,8 @@ begin
     where batch.thread_key = join_batches.thread_key and batch.first_seq = from_seq;
     perform agui_internal.allow_log_change(false);
 
-    -- What readers get from now on must be what they got before, to the byte and to the microsecond.
+    -- From now on readers must get exactly what they got before, to the byte and to the
+    -- microsecond.
     select
         array_agg(element.payload::text order by element.position),
         array_agg(agui_internal.event_time(batch.recorded_at, element.earlier_us) order by element.position)
@@ -13309,15 +13375,16 @@ begin
     if new_payloads is distinct from payloads or new_times is distinct from times then
         raise exception using
             errcode = 'data_corrupted',
-            message = format('the batches from seq %s to %s of thread key %s would not come back as they are: they stay unjoined',
+            message = format('the batches from seq %s to %s of thread key %s would not be read back unchanged, so they are not joined',
                 from_seq, through_seq, thread_key);
     end if;
 end
 $$;
 
 comment on function agui_internal.join_batches(uuid, bigint, bigint) is
-    'Makes one batch of the adjacent batches whose first seqs lie in a range, reads it back, and fails unless every event is the same, '
-    'byte for byte, with the same time. The caller holds the thread''s lock and has updated its row.';
+    'Joins the adjacent batches whose first seqs are in a range into one batch, reads it back, and '
+    'fails unless every event is the same, byte for byte, with the same time. The caller holds the '
+    'lock of the thread and has updated its row.';
 
 revoke execute on function agui_internal.join_batches(uuid, bigint, bigint) from public;
 
@@ -13361,7 +13428,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
-        -- As a case it chooses no other index than that of the queue.
+        -- As a case expression, the condition cannot make the planner choose another index than
+        -- that of the queue.
         and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
@@ -13373,7 +13441,7 @@ begin
     if found then
         return;
     end if;
-    -- Last, what was begun before and has not ended.
+    -- Last, runs of an earlier attempt that did not succeed.
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui_internal.job_note as note
@@ -13389,8 +13457,10 @@ end
 $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
-    'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
+    'The next run to repack, one that ended at least older_than ago (null: '
+    'agui_internal.repack_after()): a run of the thread near while it has one, then the run that '
+    'ended first, finally one with a failed attempt that may be retried now. Only in scopes of the '
+    'role. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
 
@@ -13409,29 +13479,32 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- What a joined batch holds at most. Larger ones compress little better, and whoever reads a few events opens a whole batch.
+    -- The limits of a joined batch. Larger ones compress little better, and reading a few events
+    -- opens a whole batch.
     max_bytes  constant int := 64 * 1024;
     max_events constant int := 1000;
-    -- earlier_us is an int; a longer pause begins a new batch.
+    -- earlier_us is an int, so a longer pause begins a new batch.
     max_pause  constant interval := '30 minutes';
-    -- Appends to the thread wait meanwhile, so a call does a bounded piece of a long run.
+    -- Appends to the thread wait meanwhile, so a call processes a bounded piece of a long run.
     max_events_per_call constant int := 50000;
     run       agui.run;
     next_batch record;
     from_seq  bigint;  -- the batches gathered so far: where they begin,
     last_seq  bigint;  -- the first seq of the last of them,
-    end_seq   bigint;  -- the seq behind them,
+    end_seq   bigint;  -- the seq after them
     began_at  timestamptz;
     gathered  int := 0;
     n         int := 0;
     bytes     int := 0;
-    done      int := 0;  -- events in batches that were joined: those that an earlier call has joined cost next to nothing
+    -- events in joined batches; batches that an earlier call has joined cost next to nothing
+    done      int := 0;
 begin
     perform agui_internal.own_key(thread_key);
     joined := 0;
     is_busy := true;
-    -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
-    -- not see what happens here, fail with 40001. What an open transaction or a compactor holds is left for later.
+    -- The lock excludes writers. The new version of the row of the thread makes transactions
+    -- outside READ COMMITTED, which may not see these changes, fail with 40001. A thread that an
+    -- open transaction or a compactor holds is postponed.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
         return;
     end if;
@@ -13447,7 +13520,7 @@ begin
     from agui.run as ended
     where ended.thread_key = repack_run.thread_key and ended.run_no = repack_run.run_no and ended.status <> 'running';
     if not found then
-        return;  -- erased meanwhile
+        return;  -- erased in the meantime
     end if;
 
     for next_batch in
@@ -13463,7 +13536,7 @@ begin
         order by batch.first_seq
     loop
         if gathered > 0 and (
-            next_batch.first_seq <> end_seq  -- another run's events lie between
+            next_batch.first_seq <> end_seq  -- events of another run lie between
             or n + next_batch.n > max_events
             or bytes + next_batch.bytes > max_bytes
             or next_batch.recorded_at - began_at > max_pause
@@ -13501,16 +13574,17 @@ begin
 
     update agui.run as repacked
     set repacked_at = clock_timestamp(),
-        -- Compaction weighs snapshots against what the log takes.
+        -- Compaction compares snapshots with the stored size of the log.
         log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no, run.last_seq)).log_bytes end
     where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
 end
 $$;
 
 comment on function agui_internal.repack_run(uuid, int, bigint) is
-    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
-    'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done.';
+    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and '
+    'times do not change. A call processes a bounded piece: the next call continues with after_seq '
+    '=> next_seq - 1; null: the run is done and marked. joined is the number of batches removed. '
+    'is_busy: another transaction holds the thread, and nothing is done.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;
 
@@ -13527,25 +13601,26 @@ begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'a thread needs an id that is not empty, and a scope that is not null';
+            message = 'thread_id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
+            message = format('thread "%s": thread id and scope are limited to 1,024 bytes each', left(thread_id, 200));
     end if;
     if agui_internal.ensure_thread(key, scope, thread_id) then
         perform agui_internal.rebuild_activity(key);
     end if;
-    -- After that, for from now on nobody can erase it.
+    -- Checked last, because from now on the thread cannot be erased.
     perform agui_internal.refuse_erased(key, format('thread "%s"', thread_id));
     return key;
 end
 $$;
 
 comment on function agui_internal.ensure_writable_thread(text, text) is
-    'The key of a thread that something is saved in beside its log: makes its row, with its place in lists, unless there is one, and keeps it from being erased until the transaction '
-    'ends. UI008: no id, UI011: ids too long, UI014: the thread was erased.';
+    'Returns the key of a thread in which something is saved beside its log. Creates its row, with '
+    'its entry in lists, if it is missing, and protects it from erasure until the transaction '
+    'ends. UI008: no id; UI011: ids too long; UI014: the thread was erased.';
 
 revoke execute on function agui_internal.ensure_writable_thread(text, text) from public;
 
@@ -13559,8 +13634,9 @@ create type agui_internal.session_input as (
 );
 
 comment on type agui_internal.session_input is
-    'A session as it was given to agui.save_sessions: how errors call it, its thread, its run (null: none), and the objects with its documents and with '
-    'the versions that its writer had read (null: not given).';
+    'A session passed to agui.save_sessions: its name in error texts, its thread, its run (null: '
+    'none), and the objects with its documents and with the versions that its writer has read '
+    '(null: not given).';
 
 -- sql/internal/session/inspect_session.sql
 create or replace function agui_internal.inspect_session(session json, place bigint)
@@ -13576,7 +13652,7 @@ declare
     problem text;
 begin
     if json_typeof(session) <> 'object' then
-        problem := 'it is no JSON object';
+        problem := 'it is not a JSON object';
     else
         for member in
             select * from agui_internal.json_members(session)
@@ -13586,23 +13662,23 @@ begin
                 when 'runId' then
                     given.run_id := agui_internal.json_text(member.value::text);
                     if given.run_id is null and json_typeof(member.value) <> 'null' then
-                        problem := 'its runId is neither a text nor null';
+                        problem := 'its runId is neither a string nor null';
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
+                else problem := format('it has an unknown member "%s"; documents belong under state', left(member.name, 100));
             end case;
         end loop;
     end if;
     given.subject := agui_internal.session_subject(given.thread_id, given.run_id);
 
     if problem is null and coalesce(given.thread_id, '') = '' then
-        problem := 'it has no threadId that is a text';
+        problem := 'it has no threadId that is a string';
     elsif problem is null and json_typeof(given.state) is distinct from 'object' then
         problem := 'it has no object named state';
     elsif problem is null and given.versions is not null then
         if json_typeof(given.versions) <> 'object' then
-            problem := 'its versions are no object';
+            problem := 'its versions are not an object';
         else
             select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
@@ -13611,7 +13687,7 @@ begin
         end if;
     end if;
     if problem is null then
-        select 'a key of its state holds \u0000 or half a surrogate pair, which PostgreSQL''s text cannot hold' into problem
+        select 'a key of its state contains \u0000 or half a surrogate pair, which text in PostgreSQL cannot contain' into problem
         from agui_internal.json_members(given.state) as document
         where document.name is null
         limit 1;
@@ -13627,7 +13703,8 @@ end
 $$;
 
 comment on function agui_internal.inspect_session(json, bigint) is
-    'Takes apart a session that is to be saved, the one at a place of the call, and refuses (UI008) what is none.';
+    'Takes apart a session that is to be saved; place is its position in the call. UI008: it is '
+    'not a session.';
 
 revoke execute on function agui_internal.inspect_session(json, bigint) from public;
 
@@ -13641,7 +13718,8 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Where on the lineage the search is. The thread's own state, run number 0, comes before the roots of its tree.
+    -- The current place on the lineage. The state of the thread itself, run number 0, comes before
+    -- the roots of its tree.
     place   int := run_no;
     missing text[] := keys;
     next_no int;
@@ -13661,7 +13739,7 @@ begin
             limit 1
         ) as nearest;
 
-        -- The other keys, and the youngest of the runs that they were saved at before.
+        -- The remaining keys, and the youngest earlier run at which one of them was saved.
         select array_agg(asked.key), max(earlier.run_no)
         into missing, next_no
         from unnest(missing) as asked (key)
@@ -13678,7 +13756,8 @@ begin
         if next_no = 0 then
             place := 0;
         else
-            -- Up the lineage to that run, or past it when it is on another branch: ancestors have smaller numbers.
+            -- Up the lineage to that run, or past it if it is on another branch: ancestors have
+            -- smaller numbers.
             with recursive ancestor as (
                 select run.run_no, run.parent_no
                 from agui.run as run
@@ -13701,8 +13780,10 @@ end
 $$;
 
 comment on function agui_internal.nearest_session_states(uuid, int, text[]) is
-    'Session state as a run has it, under some keys or (null) all: of each what was saved last at the nearest run of its lineage, and if at none, for the '
-    'thread (run number 0). Removals, with a null document, are among them. Reads what it returns, and of the lineage as much as lies between.';
+    'The session state of a run, for some keys or (null) all: for each key the version saved last '
+    'at the nearest run of its lineage, else for the thread (run number 0). Includes removals, '
+    'which have a null document. Reads only what it returns and the part of the lineage in '
+    'between.';
 
 revoke execute on function agui_internal.nearest_session_states(uuid, int, text[]) from public;
 
@@ -13722,9 +13803,9 @@ begin
     if bytes > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, bytes, max_bytes);
+            message = format('%s: the document has %s bytes, more than the limit of %s', subject, bytes, max_bytes);
     end if;
-    -- Depth takes bytes: most documents are too short to be too deep.
+    -- Nesting takes bytes: most documents are too short to be nested too deeply.
     if bytes > 2 * max_depth and agui_internal.json_too_deep(document::text, max_depth) then
         raise exception using
             errcode = 'UI011',
@@ -13734,7 +13815,8 @@ end
 $$;
 
 comment on function agui_internal.refuse_large_document(json, text) is
-    'Refuses (UI011) a document of session state or a checkpoint of more than 64 MB or nested more than 1,000 deep.';
+    'Raises UI011 for a session state document or a checkpoint of more than 64 MB or nested more '
+    'than 1,000 levels deep.';
 
 revoke execute on function agui_internal.refuse_large_document(json, text) from public;
 
@@ -13745,11 +13827,13 @@ language sql
 immutable
 strict
 parallel safe
--- The seed is "sess" in ASCII: appends take another lock (agui_internal.thread_lock_id), and go on meanwhile.
+-- The seed is "sess" in ASCII. Appends take another lock (agui_internal.thread_lock_id) and are not
+-- blocked.
 return uuid_hash_extended(thread_key, x'73657373'::bigint);
 
 comment on function agui_internal.session_lock_id(uuid) is
-    'The transaction-level advisory lock that whoever saves a whole session of a thread takes, so that it is not saved in between the keys of another.';
+    'The transaction-level advisory lock for saving the whole session state of a thread, so that '
+    'two such calls do not mix their keys.';
 
 revoke execute on function agui_internal.session_lock_id(uuid) from public;
 
@@ -13776,7 +13860,8 @@ end
 $$;
 
 comment on function agui_internal.session_run_no(text, text, text) is
-    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. UI001: unknown thread, UI002: unknown run, UI008: no thread or no scope.';
+    'The run number in agui.session_state for a run; 0, which is the thread itself, if no run is '
+    'named. UI001: unknown thread; UI002: unknown run; UI008: no thread or no scope.';
 
 revoke execute on function agui_internal.session_run_no(text, text, text) from public;
 
@@ -13788,7 +13873,8 @@ immutable
 parallel safe
 return case when run_id is null then format('thread "%s"', thread_id) else format('run "%s" of thread "%s"', run_id, thread_id) end;
 
-comment on function agui_internal.session_subject(text, text) is 'How errors call what session state belongs to.';
+comment on function agui_internal.session_subject(text, text) is
+    'What session state belongs to, for error texts.';
 
 revoke execute on function agui_internal.session_subject(text, text) from public;
 
@@ -13806,15 +13892,16 @@ begin
     if setting !~ '^0*[1-9][0-9]{0,8}$' then
         raise exception using
             errcode = 'invalid_parameter_value',
-            message = format('the setting agui.session_versions is "%s": it must be a whole number, 1 or more', setting),
-            hint = 'alter database … set agui.session_versions = 10, or alter role …; a session has the value from its next connection on.';
+            message = format('the setting agui.session_versions is "%s", expected a whole number of at least 1', setting),
+            hint = 'Use alter database … set agui.session_versions = 10, or alter role …; it takes effect with the next connection.';
     end if;
     return setting::int;
 end
 $$;
 
 comment on function agui_internal.session_versions_kept() is
-    'How many versions of a document of session state are kept, of each run that it was saved at: the setting agui.session_versions, 10 unless set.';
+    'How many versions of a session state document are kept for each run at which it was saved: '
+    'the setting agui.session_versions, by default 10.';
 
 revoke execute on function agui_internal.session_versions_kept() from public;
 
@@ -13834,7 +13921,8 @@ as $$
         state.document
 $$;
 
-comment on function agui_internal.show_session_state(agui.session_state) is 'Session state as it is shown: with the id of its run.';
+comment on function agui_internal.show_session_state(agui.session_state) is
+    'Converts session state to the row that users see, with the id of its run.';
 
 revoke execute on function agui_internal.show_session_state(agui.session_state) from public;
 
@@ -13867,13 +13955,14 @@ begin
     if octet_length(key) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
+            message = format('key "%s" of %s: a key is limited to 1,024 bytes', left(key, 200), subject);
     end if;
     subject := format('key "%s" of %s', key, subject);
     perform agui_internal.refuse_large_document(document, subject);
 
-    -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
-    -- one with an older snapshot gets 40001.
+    -- Writers of a key run one after the other, so the next statement finds the version that
+    -- precedes this one. Each of them changes the row, so a writer with an older snapshot fails
+    -- with 40001.
     loop
         select known.last_version into last_version
         from agui.session_key as known
@@ -13895,7 +13984,7 @@ begin
                 case when version = 0 then 'that there is none' else format('version %s', version) end,
                 case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
             detail = format('current version %s', current),
-            hint = 'Somebody else has saved it: load it, and save what becomes of that. overwrite => true saves whatever is there.';
+            hint = 'Another writer has saved it: load it, apply the change to that version, and save the result. overwrite => true saves without this check.';
     end if;
     if document is null and current = 0 then
         return 0;
@@ -13910,7 +13999,7 @@ begin
     insert into agui.session_state (thread_key, run_no, key, version, document)
     values (thread_key, run_no, key, last_version + 1, document);
 
-    -- The versions of this run that are too many now.
+    -- Delete the versions of this run beyond the number to keep.
     delete from agui.session_state as state
     where state.thread_key = write_session_state.thread_key
         and state.key = write_session_state.key
@@ -13930,9 +14019,12 @@ end
 $$;
 
 comment on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) is
-    'Saves the next version of a document of session state, or (null) removes it as of a run, and returns its number; 0 when there is nothing to remove. version is '
-    'the one that the writer has read, 0: none, null: whatever is there. if_changed: a document that is there already, but for white space around it, '
-    'is not written again. The caller holds the thread (agui_internal.ensure_writable_thread). UI008: no key, UI011: over a limit, UI018: another version is the current one.';
+    'Saves the next version of a session state document, or (null) removes it from a run on, and '
+    'returns its number; 0 if there is nothing to remove. version is the one that the writer has '
+    'read (0: none; null: no check). if_changed: a document equal to the current one, except for '
+    'white space around it, is not written. The caller holds the thread '
+    '(agui_internal.ensure_writable_thread). UI008: no key; UI011: over a limit; UI018: another '
+    'version is current.';
 
 revoke execute on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;
 
@@ -13947,7 +14039,7 @@ begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
     from agui_internal.known_settings() as known
-    -- A look first: where nothing changes, nothing is written.
+    -- Compare first: if nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
         is distinct from (known.unit, known.default_value, known.min_value, known.max_value, known.description)
@@ -13970,13 +14062,14 @@ end
 $$;
 
 comment on function agui_internal.define_settings() is
-    'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
+    'Adds missing settings with their defaults and updates the definitions of the others. Changed '
+    'values are kept. Creates the salt of agui.erasure if it is missing. agui.grant_access() calls '
+    'it, and therefore every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
 
 -- sql/internal/settings/known_settings.sql
--- The one place for each default.
+-- The only place of each default.
 create or replace function agui_internal.known_settings()
 returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
 language sql
@@ -14026,13 +14119,14 @@ begin atomic
     ),
     (
         'fold_fuel', 4000000000, 'count', 0, 1000000000000,
-        'The work of folding one run: an octet that its events bring is 1.'
+        'The work of folding one run: each byte that its events bring counts 1.'
     );
 end;
 
 comment on function agui_internal.known_settings() is
-    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
-    'a restore without data: the defaults hold then.';
+    'All settings with their defaults and ranges. A database has a row for each in '
+    'agui_internal.setting. After a restore without data the rows are missing, and the defaults '
+    'apply.';
 
 revoke execute on function agui_internal.known_settings() from public;
 
@@ -14101,9 +14195,10 @@ end
 $$;
 
 comment on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) is
-    'Stores versions of messages that were folded outside of the database, before the snapshots that hold them. An id or a role that is empty is '
-    'read from the message: it says how, where they hold what text cannot. print: the content was patched, and is to be printed as the reducer in '
-    'SQL does. The caller holds the thread''s row.';
+    'Stores message versions that were folded outside of the database, before the snapshots that '
+    'hold them. An empty id or role is read from the message, for those that text cannot contain. '
+    'print: the content was patched and is printed as the reducer in SQL does. The caller holds '
+    'the row of the thread.';
 
 revoke execute on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) from public;
 
@@ -14142,8 +14237,9 @@ end
 $$;
 
 comment on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) is
-    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the ranges of message versions that it holds, high not '
-    'included. print_state: the state was patched, and is to be printed as the reducer in SQL does. The caller holds the thread''s row.';
+    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the '
+    'ranges of its message versions, high excluded. print_state: the state was patched and is '
+    'printed as the reducer in SQL does. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) from public;
 
@@ -14162,8 +14258,8 @@ as $$
 $$;
 
 comment on function agui_internal.awaits_start(uuid, int, bigint) is
-    'Whether a run has an input beside its events and, through a seq, no RUN_STARTED that it would count at. What its events mean then is no base to go on from, '
-    'as long as more may come.';
+    'Whether a run has an input beside its events and, up to a seq, no RUN_STARTED at which it '
+    'would count. A fold of its events cannot be continued from as long as more events may come.';
 
 revoke execute on function agui_internal.awaits_start(uuid, int, bigint) from public;
 
@@ -14191,7 +14287,8 @@ begin
     if near is not null then
         run_no := agui_internal.next_to_compact(near, due_by);
         if run_no is null then
-            -- All of the thread is done but what waits: it is no longer taken run by run.
+            -- The whole thread is done except for what waits, so it is no longer processed run by
+            -- run.
             delete from agui_internal.job_note as note
             where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
         else
@@ -14200,8 +14297,8 @@ begin
         end if;
     end if;
     while run_no is null loop
-        -- Threads that someone else holds are passed over. Going on from the last claim spares the index entries of all runs done
-        -- since then, which only vacuum removes.
+        -- Skip threads that others hold. Continuing from the last position avoids the index entries
+        -- of all runs done since then, which only vacuum removes.
         select run.thread_key, run.ended_at into thread_key, place
         from agui.run as run
         join agui.thread as thread on thread.thread_key = run.thread_key
@@ -14210,7 +14307,8 @@ begin
             and run.ended_at >= from_at
             and run.ended_at <= due_by
             and run.thread_key <> all (passed_over)
-            -- As a case it chooses no other index than that of the queue.
+            -- As a case expression, the condition cannot make the planner choose another index than
+            -- that of the queue.
             and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
             and not exists (
                 select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
@@ -14219,12 +14317,13 @@ begin
         limit 1
         for no key update of thread skip locked;
         exit when not found;
-        -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
+        -- A thread released just now may still look unprocessed in that statement. This one has a
+        -- newer snapshot.
         run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
         passed_over := passed_over || thread_key;
     end loop;
     if run_no is null and from_at = '-infinity' then
-        -- Last, what was begun before and has not ended: fewest attempts first.
+        -- Last, runs of an earlier attempt that did not succeed: fewest attempts first.
         select noted.thread_key, noted.next_no, from_at
         into thread_key, run_no, place
         from agui.thread as thread
@@ -14246,16 +14345,18 @@ end
 $$;
 
 comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
-    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near; else (from the place from_at in the '
-    'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
-    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
-    'scopes that the role does not have.';
+    'Chooses what to compact next and notes it; commit the note before beginning the run. The '
+    'choice is the next run of the thread near; else, from the position from_at in the queue on, a '
+    'run of the thread whose run ended first; else, from the beginning, a run of a thread that has '
+    'notes. whole_threads: run_no is 0 for a thread without notes, whose runs are then processed '
+    'in one transaction. Nulls: there is none. Threads that others hold, and threads outside the '
+    'scopes of the role, are skipped.';
 
 revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
 
 -- sql/internal/types/carried_fold.sql
--- What agui_internal.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
--- snapshot.
+-- The result of agui_internal.compact_run, an input for the next run of the lineage: so each run is
+-- folded once, and not repeatedly from the last snapshot.
 create type agui_internal.carried_fold as (
     thread_key  uuid,
     run_no      int,
@@ -14269,10 +14370,11 @@ create type agui_internal.carried_fold as (
 );
 
 comment on type agui_internal.carried_fold is
-    'What a lineage means after the run run_no, which ended at ended_at. base_no is the last run on it that has a snapshot, made at '
-    'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
-    'log_bytes: stored bytes of log on the lineage since that run. is_cut: the time was over before the end of the run, which waits for the next call; '
-    'all else is null.';
+    'The fold of a lineage after the run run_no, which ended at ended_at. base_no is the last run '
+    'on it with a snapshot, made at base_at; it holds the stored messages that the fold refers to. '
+    'base_is_tip: it may have its snapshot only because it was the tip. log_bytes: stored bytes of '
+    'log on the lineage since that run. is_cut: the time was over before the end of the run, which '
+    'the next call continues; all other columns are null.';
 
 -- sql/internal/snapshots/compact_run.sql
 create or replace function agui_internal.compact_run(
@@ -14316,7 +14418,8 @@ begin
             hint = 'agui.verify names all that is wrong with the thread.';
     end if;
 
-    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    -- Between two commits, other transactions may have changed the thread: its log, its snapshots,
+    -- or the whole thread may be gone or new.
     if exists (
         select
         from agui.run as parent
@@ -14334,12 +14437,14 @@ begin
         result.base_is_tip := carried.base_is_tip;
         fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
         result.log_bytes := carried.log_bytes + size.log_bytes;
-        -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
+        -- Patches wait until a snapshot is kept or there are many of them: most often the next run
+        -- begins with another state.
         if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
             fold := agui_internal.fold_patched(fold);
         end if;
     else
-        -- The run itself may have a snapshot from when it was in progress, or from a call whose time was over.
+        -- The run itself may have a snapshot, from when it was in progress or from a call that ran
+        -- out of time.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
         fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
@@ -14372,7 +14477,8 @@ begin
         if start_no = run_no then
             held := agui_internal.held_messages(thread_key, result.base_no);
         end if;
-        -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        -- These sizes are uncompressed. The stored sizes will be smaller, so the rule keeps too few
+        -- snapshots rather than too many.
         select agui_internal.snapshot_bytes(
             octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
             count(*),
@@ -14384,7 +14490,7 @@ begin
 
         is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
     end if;
-    -- A RUN_STARTED that is still to come would change what the events before it mean.
+    -- A later RUN_STARTED would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
     if is_kept then
@@ -14397,17 +14503,18 @@ begin
         result.base_is_tip := is_tip;
         result.log_bytes := 0;
     else
-        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left of a part of the run
+        -- a snapshot of a part of the run may remain
+        perform agui_internal.drop_snapshot(thread_key, run_no);
     end if;
 
-    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
-    -- processed once more, from this snapshot on.
+    -- Last, because an append waits while the row is held. If something was appended after the end
+    -- in the meantime, the run is processed a second time, from this snapshot on.
     update agui.run as compacted
     set n = size.n, log_bytes = size.log_bytes
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
 
     if start_no = run_no and not is_kept then
-        return null;  -- the messages that the fold points to have gone
+        return null;  -- the messages that the fold refers to are deleted
     end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
@@ -14423,11 +14530,13 @@ end
 $$;
 
 comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
-    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
-    'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
-    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. '
-    'From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on, and answers is_cut. The caller holds the '
-    'thread''s row.';
+    'Compacts one ended run: measures its log, folds its lineage, and keeps the result if the run '
+    'is the tip of its thread (the youngest run that has ended) or agui_internal.is_worth_keeping '
+    'says so. carried is the result of the call for its parent (null: none). The fold continues '
+    'from there if that is still valid, else from the nearest snapshot. Returns the same for the '
+    'runs that follow. From stop_at on (null: no limit) it ends with a snapshot of a part of the '
+    'run, from which the next call continues, and returns is_cut. The caller holds the row of the '
+    'thread.';
 
 revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;
 
@@ -14446,7 +14555,7 @@ begin
     if not agui_internal.hold_thread(thread_key) then
         return;
     end if;
-    -- Looked at anew: it may have ended since, and is compaction's then.
+    -- Read a second time: the run may have ended since, and then compaction processes it.
     select run.* into latest
     from agui.run as run
     where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
@@ -14462,8 +14571,10 @@ end
 $$;
 
 comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
-    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
-    'RUN_STARTED that is still to come would change what its events mean. From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on.';
+    'Makes or renews the snapshot of a run in progress. Does nothing if the run has ended, if '
+    'another transaction holds its thread, or if a later RUN_STARTED would change what its events '
+    'mean. From stop_at on (null: no limit) it ends with a snapshot of a part of the run, from '
+    'which the next call continues.';
 
 revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;
 
@@ -14489,7 +14600,8 @@ end
 $$;
 
 comment on function agui_internal.delete_unused_messages(uuid, int4range[]) is
-    'Deletes those of the given message versions that no snapshot holds any more. The caller holds the thread''s row.';
+    'Deletes those of the given message versions that no snapshot holds. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.delete_unused_messages(uuid, int4range[]) from public;
 
@@ -14513,7 +14625,7 @@ begin
     into snapshot_bytes
     from agui.snapshot as snapshot
     cross join lateral (
-        -- the message versions that it added to those of the snapshot before it
+        -- the message versions that it added to those of the previous snapshot
         select count(*) as n, coalesce(sum(pg_column_size(message.body)), 0) as bytes
         from unnest(snapshot.message_nos) as part (message_nos)
         join agui.message as message
@@ -14532,8 +14644,8 @@ end
 $$;
 
 comment on function agui_internal.drop_needless_snapshot(uuid, int) is
-    'Drops a run''s snapshot that agui_internal.is_worth_keeping does not hold to be worth what it takes; answers whether it did. '
-    'The caller holds the thread''s row.';
+    'Drops the snapshot of a run if agui_internal.is_worth_keeping says that it does not pay; '
+    'returns whether it did. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_needless_snapshot(uuid, int) from public;
 
@@ -14557,7 +14669,8 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshot(uuid, int) is
-    'Deletes the snapshot of a run, if it has one, with the message versions that no other snapshot holds. The caller holds the thread''s row.';
+    'Deletes the snapshot of a run, if it has one, with the message versions that no other '
+    'snapshot holds. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshot(uuid, int) from public;
 
@@ -14578,7 +14691,8 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshots(uuid, int[]) is
-    'Drops the snapshots of some runs, for example those that they were given while they were in progress. The caller holds the thread''s row.';
+    'Drops the snapshots of some runs, for example those made while the runs were in progress. The '
+    'caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshots(uuid, int[]) from public;
 
@@ -14597,7 +14711,7 @@ as $$
 $$;
 
 comment on function agui_internal.held_messages(uuid, int) is
-    'The message versions that the snapshot of a run holds; none where it has no snapshot.';
+    'The message versions in the snapshot of a run; none if it has no snapshot.';
 
 revoke execute on function agui_internal.held_messages(uuid, int) from public;
 
@@ -14614,7 +14728,8 @@ as $$
     where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
 $$;
 
-comment on function agui_internal.input_bytes(uuid, int) is 'Bytes that the input beside the events of a run takes as stored; 0: it has none.';
+comment on function agui_internal.input_bytes(uuid, int) is
+    'The stored size in bytes of the input beside the events of a run; 0: it has none.';
 
 revoke execute on function agui_internal.input_bytes(uuid, int) from public;
 
@@ -14627,9 +14742,10 @@ parallel safe
 return log_bytes >= 2 * snapshot_bytes;
 
 comment on function agui_internal.is_worth_keeping(bigint, bigint) is
-    'The rule for snapshots of runs that are not the tip of their thread: at least twice as many stored bytes of log lie since the last '
-    'kept snapshot on the lineage as this one takes. So all snapshots together stay smaller than the log, and a read folds no '
-    'more than in proportion to what it returns.';
+    'The rule for snapshots of runs that are not the tip of their thread: since the last kept '
+    'snapshot on the lineage, the stored log has grown by at least twice the size of this one. So '
+    'all snapshots together stay smaller than the log, and a read folds no more than in proportion '
+    'to what it returns.';
 
 revoke execute on function agui_internal.is_worth_keeping(bigint, bigint) from public;
 
@@ -14686,7 +14802,8 @@ as $$
 $$;
 
 comment on function agui_internal.log_bytes_since(uuid, int, int) is
-    'Stored bytes of log on the lineage of a run, from behind the run base_no (null: from the root) to the run''s end.';
+    'The stored bytes of log on the lineage of a run, from after the run base_no (null: from the '
+    'root) to the end of the run.';
 
 revoke execute on function agui_internal.log_bytes_since(uuid, int, int) from public;
 
@@ -14714,8 +14831,9 @@ end
 $$;
 
 comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) is
-    'Takes runs that were folded outside of the database from the queue of compaction, but for those that something was appended to behind last_seq '
-    'meanwhile. The caller holds the thread''s row.';
+    'Removes runs that were folded outside of the database from the queue of compaction, except '
+    'runs with events that were appended after last_seq in the meantime. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;
 
@@ -14731,10 +14849,11 @@ declare
     waiting int[] := '{}';
     next_no int;
 begin
-    -- What no attempt has failed at comes first, then what may be tried once more.
+    -- First runs without a failed attempt, then those that may be retried.
     for attempt in 1 .. 2 loop
         waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt = 1);
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        -- Parents before children. A parent has ended before its children, so it is due when they
+        -- are.
         select run.run_no into next_no
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
@@ -14751,8 +14870,9 @@ end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz) is
-    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
-    'those that go on from them, are passed over.';
+    'The number of the next run of a thread that compaction has to process, one that ended by '
+    'due_by; null: there is none. Runs in quarantine, and those that continue from them, are '
+    'skipped.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz) from public;
 
@@ -14763,7 +14883,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+-- The plan is cached from a time when the thread had no snapshot, and a plan that sorts would read
+-- all of them.
 set enable_sort = off
 set enable_seqscan = off
 as $$
@@ -14785,7 +14906,8 @@ end
 $$;
 
 comment on function agui_internal.previous_tip(uuid, int) is
-    'The youngest compacted run with a snapshot, before the given one: it may owe its snapshot to having been the tip. Null: none.';
+    'The youngest compacted run with a snapshot before the given one. It may have its snapshot '
+    'only because it was the tip. Null: none.';
 
 revoke execute on function agui_internal.previous_tip(uuid, int) from public;
 
@@ -14805,12 +14927,12 @@ begin
     perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
-        return 0;  -- who holds it may be compacting it; repack weighs them once more
+        return 0;  -- the holder may be compacting it; the next repack checks the snapshots
     end if;
     select max(run.run_no) into tip
     from agui.run
     where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
-    -- Ancestors first: where one goes, more log stands behind those that follow.
+    -- Ancestors first: when one is dropped, more log counts for those that follow.
     for run_no in
         select run.run_no
         from agui.snapshot as snapshot
@@ -14830,7 +14952,8 @@ end
 $$;
 
 comment on function agui_internal.prune_snapshots(uuid) is
-    'Drops the snapshots of a thread that are no longer worth what they take, after its log became smaller (agui.repack). Answers how many.';
+    'Drops the snapshots of a thread that no longer pay after its log became smaller '
+    '(agui.repack). Returns how many.';
 
 revoke execute on function agui_internal.prune_snapshots(uuid) from public;
 
@@ -14855,7 +14978,8 @@ end
 $$;
 
 comment on function agui_internal.run_size(uuid, int, bigint) is
-    'Number of events of an ended run up to its last seq, and the bytes that its batches and its input take as stored.';
+    'The number of events of an ended run up to a seq, and the stored size in bytes of its batches '
+    'and its input.';
 
 revoke execute on function agui_internal.run_size(uuid, int, bigint) from public;
 
@@ -14865,11 +14989,12 @@ returns bigint
 language sql
 immutable
 parallel safe
--- What the rows take beside the documents in them.
+-- Includes the overhead of the rows.
 return 100 + document_bytes + 60 * new_messages + message_bytes;
 
 comment on function agui_internal.snapshot_bytes(bigint, bigint, bigint) is
-    'What a snapshot takes: bytes of its state and interrupts, number and bytes of the message versions that it adds.';
+    'The size of a snapshot in bytes, given the bytes of its state and interrupts and the number '
+    'and bytes of the message versions that it adds.';
 
 revoke execute on function agui_internal.snapshot_bytes(bigint, bigint, bigint) from public;
 
@@ -14879,11 +15004,11 @@ returns bigint
 language sql
 stable
 parallel safe
--- The columns as they are stored, compressed, and what the row takes beside them.
+-- The stored, compressed columns and the overhead of the row.
 return pg_column_size(events) + coalesce(pg_column_size(earlier_us), 0) + 70;
 
 comment on function agui_internal.stored_bytes(json, int[]) is
-    'Bytes that a batch takes as stored, given its columns as they come from the table.';
+    'The stored size of a batch in bytes, given its columns as stored.';
 
 revoke execute on function agui_internal.stored_bytes(json, int[]) from public;
 
@@ -14901,7 +15026,7 @@ as $$
 $$;
 
 comment on function agui_internal.strict_base(uuid, int) is
-    'The nearest run before a run on its lineage that has a snapshot; null when there is none.';
+    'The nearest ancestor of a run that has a snapshot; null if there is none.';
 
 revoke execute on function agui_internal.strict_base(uuid, int) from public;
 
@@ -14932,7 +15057,7 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
-    -- As a rule all before it are stored, and most messages are.
+    -- Usually all messages before it are stored, and most messages are.
     select coalesce(min(list.position), cardinality(numbers) + 1)
     into new_from
     from unnest(numbers) with ordinality as list (number, position)
@@ -14941,7 +15066,8 @@ begin
     next_no := last_no;
     for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
-        -- Places of one new message share a negative number; a message without a number is alone.
+        -- Places of one new message share a negative number. A message without a number has one
+        -- place.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
         if first_place < place then
             numbers[place] := numbers[first_place];
@@ -14995,14 +15121,16 @@ end
 $$;
 
 comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) is
-    'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
-    'Answers the fold with the numbers that they got. The caller holds the thread''s row.';
+    'Stores a fold as the snapshot of a run, in place of its previous one. Messages without a '
+    'number are stored as new versions. Returns the fold with their numbers. The caller holds the '
+    'row of the thread.';
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;
 
 -- sql/internal/streams/claimed_messages.sql
--- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
--- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+-- The verifier of a client assigns a message to the agent that began it in the current run, and
+-- forgets that when a run starts. So a replay that starts the run states this for messages of
+-- subagents. For a message that a client already has, the input has no other effect.
 create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
 returns text
 language plpgsql
@@ -15068,14 +15196,13 @@ end
 $function$;
 
 comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
-    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
-    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
-    'a RUN_STARTED.';
+    'The messages of a fold that a run has assigned to their subagents, up to a seq, for the input '
+    'of a RUN_STARTED: messages without content (JSON texts, joined by commas; null: none).';
 
 revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;
 
 -- sql/internal/streams/compact_chunks.sql
--- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
+-- Tracks the open streams of chunks as agui_internal.fold_events does, for well-formed events.
 create or replace function agui_internal.compact_chunks(
     in events json,
     out "position" bigint,
@@ -15138,8 +15265,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_chunks(json) is
-    'What the chunks among events (guarded JSON) are: for which id, whether they start its message or call, and whether they go on with it. '
-    'A chunk that is for none has no row.';
+    'Interprets the chunks among events (guarded JSON): their id, whether they start a message or '
+    'call, and whether they continue it. A chunk without a stream has no row.';
 
 revoke execute on function agui_internal.compact_chunks(json) from public;
 
@@ -15231,8 +15358,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_lanes(agui_internal.fold) is
-    'Chunks (JSON texts, joined by commas) that open again what is open in a fold, and add nothing; null when nothing is open. A tool call '
-    'that is gone stays closed.';
+    'Chunks (JSON texts, joined by commas) that reopen what is open in a fold and add nothing; '
+    'null if nothing is open. A tool call that was removed stays closed.';
 
 revoke execute on function agui_internal.compact_lanes(agui_internal.fold) from public;
 
@@ -15262,16 +15389,16 @@ as $function$
 $function$;
 
 comment on function agui_internal.compact_metadata(text[]) is
-    'Objects (guarded JSON) as one, key by key; the last one wins. Null when there is none.';
+    'Merges objects (guarded JSON) key by key; the last write wins. Null if there is none.';
 
 revoke execute on function agui_internal.compact_metadata(text[]) from public;
 
 -- sql/internal/streams/compact_runs.sql
--- Takes the events of each run apart into blocks, each about one message, call or activity, or about the state, and writes a block at
--- the place of its first event. A MESSAGES_SNAPSHOT may change what stands before it, so blocks end there. Where this would not mean the
--- same, agui_internal.compact_step finds out; here are only the rules of ordinary streams.
---
--- Texts are guarded (agui_internal.json_guard), but for those of events that stay as they are.
+-- Divides the events of each run into blocks, each about one message, call or activity, or about
+-- the state, and writes a block at the place of its first event. A MESSAGES_SNAPSHOT may change
+-- what precedes it, so blocks end there. This function has the rules for ordinary streams only;
+-- agui_internal.compact_step detects where the result would differ.
+-- Texts are guarded (agui_internal.json_guard), except those of events that stay unchanged.
 create or replace function agui_internal.compact_runs(
     in events json,
     out original text,
@@ -15295,7 +15422,8 @@ declare
     has_chunks constant boolean := strpos(events::text, '_CHUNK') > 0 or strpos(events::text, '\u') > 0;
     documented record;
 
-    -- What the state and the activities are at the end of each part of the stream, up to the next RUN_STARTED or MESSAGES_SNAPSHOT.
+    -- The state and the activities at the end of each part of the stream, up to the next
+    -- RUN_STARTED or MESSAGES_SNAPSHOT.
     documents      agui_internal.fold;
     part_numbers   int[] := '{}';
     part_states    text[] := '{}';
@@ -15327,7 +15455,7 @@ begin
     loop
         documents := agui_internal.fold_given(documents, documented.events);
 
-        -- Other messages have no part in this.
+        -- Other messages have no effect here.
         select
             coalesce(array_agg(message.id order by message.position), '{}'),
             coalesce(array_agg(message.body order by message.position), '{}'),
@@ -15405,7 +15533,8 @@ begin
             element.name::text as name,
             element.tool_call_name::text as tool_name,
             element.parent_message_id::text as parent,
-            -- The reducer skips such an event, but another reader may not. So its run stays as it is.
+            -- The reducer skips such an event, but another reader may not. So its run stays
+            -- unchanged.
             coalesce(case
                 when element.kind is not null then
                     element.chunk_id is null and (
@@ -15443,7 +15572,8 @@ begin
         from element
     ),
 
-    -- Messages in RUN_STARTED that the lineage has. A MESSAGES_SNAPSHOT leaves what it names, activities and reasoning.
+    -- Messages in RUN_STARTED that the lineage already has. A MESSAGES_SNAPSHOT keeps those that it
+    -- names, activities and reasoning.
     mention as (
         select
             event.position,
@@ -15485,7 +15615,8 @@ begin
                 left(mention.id, 1) is distinct from '"'
                 or mention.known_at is null
                 or coalesce(mention.known_at < mention.listed_at, false)
-                -- It also tells verifiers whose message that is, for events which do not say.
+                -- It also tells verifiers the owner of the message, for events that do not state
+                -- it.
                 or mention.input ->> 'subagentRunId' is not null
             ) as is_new
         from (
@@ -15509,7 +15640,8 @@ begin
         having not bool_and(input.is_new)
     ),
 
-    -- What comes before the first start of its id, behind a MESSAGES_SNAPSHOT, is a block of its own: its end is not that of the start.
+    -- After a MESSAGES_SNAPSHOT, what precedes the first start of an id is a separate block: its
+    -- end is not that of the start.
     start as (
         select event.part, event.kind, event.id, min(event.position) filter (where event.starts) as position
         from event
@@ -15582,7 +15714,7 @@ begin
             select activity.part, activity.id, guarded.body
             from unnest(activity_parts, activity_ids, activities) as activity (part, id, body)
             cross join lateral (select agui_internal.json_guard(activity.body)::json as body) as guarded
-            -- A patch can leave an activity with content that no ACTIVITY_SNAPSHOT can have.
+            -- A patch can give an activity content that no ACTIVITY_SNAPSHOT can have.
             where json_typeof(guarded.body -> 'content') = 'object'
         ) as activity
             on activity.part = event.part and activity.id = event.id
@@ -15651,7 +15783,8 @@ begin
         from event
         group by event.run
     ),
-    -- Whether something is open at the last snapshot of the run, or is begun before it and again after it.
+    -- Whether something is open at the last snapshot of the run, or begins both before and after
+    -- it.
     crossing as (
         select written.run, written.kind, written.id
         from written
@@ -15680,7 +15813,7 @@ begin
         where last.is_started and not last.is_ended
         group by last.run
     ),
-    -- The texts of a run are long: they are in no row that is sorted.
+    -- The texts of a run are long, so they are in no row that is sorted.
     original as (
         select event.run, string_agg(event.raw::text, ',' order by event.position) as text
         from event
@@ -15720,15 +15853,17 @@ end
 $function$;
 
 comment on function agui_internal.compact_runs(json) is
-    'The runs of a stream in compact forms (JSON texts of events, joined by commas): its events as they came; with a block for each '
-    'message, call, activity and the state (null: it cannot be compacted); the same without the messages before its last MESSAGES_SNAPSHOT, '
-    'where that may do; and the parts of shape snapshot.';
+    'The runs of a stream in compact forms (JSON texts of events, joined by commas): the original '
+    'events; the events with a block for each message, call, activity and the state (null: cannot '
+    'be compacted); the same without the messages before the last MESSAGES_SNAPSHOT, if that is '
+    'possible; and the parts of shape snapshot.';
 
 revoke execute on function agui_internal.compact_runs(json) from public;
 
 -- sql/internal/streams/compact_snapshots.sql
--- A MESSAGES_SNAPSHOT leaves the messages that a client has where they are, adds new ones behind them, and keeps activities and
--- reasoning when it names none. So where one does not give the list, a first one clears what is there.
+-- A MESSAGES_SNAPSHOT leaves the messages that a client has in place, appends new ones, and keeps
+-- activities and reasoning if it names none. So if one snapshot does not produce the list, a first
+-- one clears what is there.
 create or replace function agui_internal.compact_snapshots(
     head text,
     tail text,
@@ -15765,16 +15900,18 @@ end
 $function$;
 
 comment on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) is
-    'The forms of a run in shape snapshot, the best first: what stays of its events before its end, the messages, its state, its end.';
+    'The forms of a run in shape snapshot, the best first: the remaining events before its end, '
+    'the messages, its state, its end.';
 
 revoke execute on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) from public;
 
 -- sql/internal/streams/compact_step.sql
--- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
--- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
---
--- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
--- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
+-- Folds the given events and their compact form, and uses a form only if the results are equal. So
+-- every stream is compacted correctly, and the rules of the compact forms
+-- (agui_internal.compact_runs) only need to cover ordinary streams.
+-- All runs are tried at once, then a binary search finds what differs: a long thread takes two
+-- folds, not two for each run. In shape snapshot only the last run has that shape, because a list
+-- of all messages in each run would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -15785,9 +15922,9 @@ as $function$
 declare
     run         record;
     originals   text[] := '{}';
-    streams     text[] := '{}';  -- the best compact form of each run that is no snapshot
-    others      text[] := '{}';  -- and the next best one, null where there is none
-    heads       text[] := '{}';  -- the parts of a run around its snapshots, null where there are none
+    streams     text[] := '{}';  -- the best compact form of each run without a snapshot
+    others      text[] := '{}';  -- the second-best form, null if there is none
+    heads       text[] := '{}';  -- the parts of a run around its snapshots, null if there are none
     tails       text[] := '{}';
     states      text[] := '{}';
     has_changes boolean[] := '{}';
@@ -15798,9 +15935,9 @@ declare
     first_run   int := 1;
     last_run    int;
     at_once     int;
-    streamed    int;   -- how many runs come in shape stream
-    truth       agui_internal.fold;  -- what the originals mean
-    replica     agui_internal.fold;  -- and what their compact forms mean
+    streamed    int;   -- the number of runs in shape stream
+    truth       agui_internal.fold;  -- the fold of the originals
+    replica     agui_internal.fold;  -- the fold of their compact forms
     truth_end   agui_internal.fold;
     replica_end agui_internal.fold;
     reopening   text;
@@ -15823,7 +15960,7 @@ begin
     while first_run <= cardinality(originals) loop
         last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
-        -- A list of messages may give what is open in chunks to another agent than the chunks do.
+        -- A list of messages may assign what is open in chunks to another agent than the chunks do.
         gives_away := exists (
             select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
             cross join lateral agui_internal.repair_subject(
@@ -15847,7 +15984,8 @@ begin
             end if;
         end if;
 
-        -- Chunks that are open at the end have become messages that are complete: open them again for the chunks to come.
+        -- Chunks that are open at the end have become complete messages: reopen them for later
+        -- chunks.
         reopening := agui_internal.compact_lanes(truth_end);
 
         foreach form in array forms loop
@@ -15869,7 +16007,8 @@ begin
         elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
-            -- What stands before means the same in another way (two messages that are one in the original, say).
+            -- The part before has the same meaning in another form (for example, two messages that
+            -- are one in the original).
             return events;
         end if;
     end loop;
@@ -15879,7 +16018,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_step(json, text) is
-    'The events in fewer ones, in a shape, run by run; each in the best form that means the same. See agui.compact_events.';
+    'The compacted events in a shape, run by run; each run in the best form with the same meaning. '
+    'See agui.compact_events.';
 
 revoke execute on function agui_internal.compact_step(json, text) from public;
 
@@ -15910,8 +16050,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_given(agui_internal.fold, text) is
-    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log. A RUN_STARTED '
-    'among them begins a run, as far as fuel is concerned.';
+    'Applies events (JSON texts, joined by commas), which need not be in the log, to the result of '
+    'a lineage (null: the empty fold). For the fuel limit, a RUN_STARTED among them begins a run.';
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
@@ -15925,8 +16065,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     inputs  agui_internal.input_place[];
-    -- The runs that get a RUN_STARTED: those that begin with another event, unless they go on with a chunk stream of their parent, which it would
-    -- end. Only the fold knows whether there is one.
+    -- The runs that get a RUN_STARTED: those that begin with another event, unless they continue a
+    -- chunk stream of their parent, which it would end. Only the fold shows whether there is one.
     bare_no int[];
 begin
     if with_inputs then
@@ -15939,7 +16079,8 @@ begin
         ) as beginning
         left join agui.run as parent
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
-        -- A case, so that no other order of evaluation folds what the other parts leave out.
+        -- As a case expression, so that the planner cannot fold what the earlier conditions
+        -- exclude.
         where case
             when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
             when parent.run_no is null then true
@@ -15992,9 +16133,9 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
-    'RUN_STARTED before runs that begin with another event, unless that would end a chunk stream.';
+    'The events of the lineage of a run after after_seq, up to a seq (null: all), as a JSON array. '
+    'with_inputs inserts the inputs stored beside the events into RUN_STARTED, and a RUN_STARTED '
+    'before runs that begin with another event, unless that would end a chunk stream.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -16017,14 +16158,14 @@ as $function$
         window in_order as (order by element.position)
     )
     select exists (
-        -- A beginning in a run, or anything else behind an end.
+        -- A beginning within a run, or any other event after an end.
         select from element
         where element.type = 'RUN_STARTED' and element.position > 1 and element.before not in ('RUN_FINISHED', 'RUN_ERROR')
         or element.type is distinct from 'RUN_STARTED' and element.before in ('RUN_FINISHED', 'RUN_ERROR')
             and not (element.before = 'RUN_FINISHED' and element.type = 'RUN_ERROR')
     )
     or exists (
-        -- What a run leaves open that ends or that another one follows.
+        -- What a run leaves open when it ends or another run follows.
         select from element
         where element.type in (
             'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END',
@@ -16056,7 +16197,8 @@ as $function$
 $function$;
 
 comment on function agui_internal.needs_repair(json) is
-    'Whether agui_internal.repaired_events may change events (guarded JSON): quick, and wrong only on the safe side.';
+    'Whether agui_internal.repaired_events may change events (guarded JSON). Fast; it may report '
+    'true for events that need no repair, never false for events that do.';
 
 revoke execute on function agui_internal.needs_repair(json) from public;
 
@@ -16098,8 +16240,8 @@ begin
                     when part.is_content then array_position(fold.message_ids, part.id) is not null
                     else true
                 end as is_known,
-                -- The start of a message or call that is there changes nothing, as long as it says
-                -- nothing of its metadata and calls it what it is called.
+                -- The start of an existing message or call changes nothing if it has no metadata
+                -- and the same name.
                 agui_internal.json_unguard(case
                     when part.is_content then '{' || concat_ws(
                         ',',
@@ -16128,9 +16270,9 @@ end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
-    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
-    'tool call is open that is not there any more, for its start would make it.';
+    'The events (JSON texts, joined by commas) that reopen what a run has open at a seq, for a '
+    'reader who has the fold of its lineage at that point; empty: nothing is open. Null if a '
+    'message or tool call is open that was removed, because its start would create it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
 
@@ -16173,7 +16315,7 @@ as $function$
             coalesce(element.type, '') as type,
             lag(element.type) over (order by element.position) in ('RUN_FINISHED', 'RUN_ERROR') as is_behind_end,
             element.body,
-            -- What is no string counts as absent.
+            -- A value that is not a string counts as absent.
             case when left(element.message_id::text, 1) = '"' then element.message_id::text end as message_id,
             case when left(element.tool_call_id::text, 1) = '"' then element.tool_call_id::text end as tool_call_id,
             case when left(element.owner::text, 1) = '"' then element.owner::text end as owner
@@ -16284,9 +16426,10 @@ as $function$
 $function$;
 
 comment on function agui_internal.repair_steps(json) is
-    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
-    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
-    '(replace). part numbers what is opened.';
+    'The steps for agui_internal.repaired_events, in order, from events (guarded JSON): the life '
+    'cycle of runs (life); what opens, continues and closes something (start, piece, end; need: a '
+    'subagent that another one names as its parent); and what may remove messages (replace). part '
+    'numbers what is opened.';
 
 revoke execute on function agui_internal.repair_steps(json) from public;
 
@@ -16331,14 +16474,15 @@ end
 $function$;
 
 comment on function agui_internal.repair_subject(agui_internal.fold, int, text) is
-    'Whether a fold has the message or call (kind 2) of an id (a guarded JSON string) that events are about, what the call is called, and '
-    'the subagent that it belongs to (guarded JSON strings).';
+    'Whether a fold has the message or call (kind 2) with an id (a guarded JSON string), the name '
+    'of the call, and the subagent that owns it (guarded JSON strings).';
 
 revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;
 
 -- sql/internal/streams/repaired_events.sql
--- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
--- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
+-- compaction/repair.go has the rules. The loop follows the life cycle of runs and records what to
+-- insert; most streams return before it. The events are folded only if a MESSAGES_SNAPSHOT or an
+-- activity may have removed what a later event continues.
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql
@@ -16350,32 +16494,32 @@ declare
     guarded constant json := agui_internal.json_guarded(events);
     step    record;
 
-    -- The life of the run at hand.
+    -- The life cycle of the current run.
     phase       text := 'before';  -- running, finished, failed
     ids         text := '';        -- the members that name the run
     interrupts  text := '';
     stretch     int := 1;
     begins_at   int := 1;
     is_begun    boolean := true;   -- by the repair, or before the events
-    behind      int;               -- the end that the repair has begun the stretch behind
+    behind      int;               -- the end after which the repair has begun the stretch
     behind_type text;
     last_type   text;
 
     -- What events open, by its number.
     is_known boolean[] := '{}';  -- open or suspended
     open_in  int[] := '{}';      -- the stretch in which it is open
-    seen_in  int[] := '{}';      -- and the last one in which it was started
-    openings text[] := '{}';     -- its start, but for what comes at the end
+    seen_in  int[] := '{}';      -- the last stretch in which it was started
+    openings text[] := '{}';     -- its start, without the members added at the end
     closings text[] := '{}';
     owners   text[] := '{}';
     untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
     opened   int[] := '{}';      -- in the stretch, the oldest first
 
     names    text[] := '{}';     -- of calls
-    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced int := 0;           -- the number of events that may have removed messages or calls
     replaced_before int[] := '{}';
 
-    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    -- The fold of the events up to a position: at the beginning of a stretch, and last.
     raws         text[];
     beginning    agui_internal.fold;
     begins_after int := -1;
@@ -16395,7 +16539,7 @@ declare
     repaired text;
     meant    agui_internal.fold;
 begin
-    -- Most streams keep the rules.
+    -- Most streams need no repair.
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
@@ -16425,7 +16569,7 @@ begin
                 ends_at := step.position;
             end if;
 
-            -- Closes what is open, and ends a stretch that has no end.
+            -- Close what is open, and end a stretch that has no end.
             if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
                 or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
             then
@@ -16444,7 +16588,7 @@ begin
                 end, null, behind)::agui_internal.insertion);
             end if;
 
-            -- Begins one.
+            -- Begin a stretch.
             if step.type = 'RUN_STARTED'
                 or ids <> '' and (phase = 'failed' or phase = 'finished' and step.type <> 'RUN_ERROR') and step.type is not null
             then
@@ -16502,7 +16646,7 @@ begin
                 owner := owners[step.part];
                 is_there := true;
                 if step.kind <= 3 and replaced > replaced_before[step.part] then
-                    -- Is it there where the stretch begins, or else here?
+                    -- Check whether it exists where the stretch begins, or else here.
                     if begins_after <> begins_at - is_begun::int then
                         begins_after := begins_at - is_begun::int;
                         so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
@@ -16581,9 +16725,10 @@ end
 $function$;
 
 comment on function agui_internal.repaired_events(json) is
-    'Events with what they lack of the life of runs: a beginning behind an end and where a run begins with something else, an end before '
-    'a RUN_STARTED in a run, and the ends and starts of what is open there. They mean the same and the client''s verifier accepts them if '
-    'nothing else is wrong with them; events that keep the rules come back as they are.';
+    'Adds the events that the life cycle of runs requires: a beginning after an end, and if a run '
+    'begins with another event; an end before a RUN_STARTED within a run; and the ends and starts '
+    'of what is open there. The result has the same meaning, and the verifier of the client '
+    'accepts it if nothing else is wrong. Events that follow the rules are returned unchanged.';
 
 revoke execute on function agui_internal.repaired_events(json) from public;
 
@@ -16617,15 +16762,16 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'The result of agui.replay for the lineage of a run, up to a seq (null: all of it), as a JSON '
     'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
 -- sql/internal/streams/replay_snapshot.sql
--- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
--- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
--- run, where it is more than what the main agent alone said in this one.
+-- The verifier of a client assigns the messages in a list to the agents that the list names, until
+-- the next run starts. In the log, messages of earlier runs are assigned to no agent. So while the
+-- run may still get events, the history is placed in an earlier run, unless it is only what the
+-- main agent said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -16638,13 +16784,13 @@ declare
     thread   constant text := '"threadId":' || to_json(thread_id);
     has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
     parent   text;   -- the id of the parent run
-    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
-    opened   text;   -- what it has open
-    claimed  text;   -- whose its messages are
+    ending   text;   -- the event that ended the run; if the agent continued after it, the last one
+    opened   text;   -- what the run has open
+    claimed  text;   -- the owners of its messages
     history  text;
     is_apart boolean := false;
-    earlier  text;   -- the names of the earlier run
-    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    earlier  text;   -- the ids of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not state: an earlier run ended with them
     events   text;
 begin
     select ancestor.run_id into parent
@@ -16652,7 +16798,7 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if has_ended then
-        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        -- Search from the end of the log: it is in the last batch, unless the agent continued.
         select ended.payload into ending
         from agui.batch as batch
         cross join lateral (
@@ -16686,8 +16832,9 @@ begin
 
     history := concat_ws(
         ',',
-        -- A client that has messages takes one with an id of the list for all that have it. Where ids
-        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        -- A client replaces all of its messages with an id in the list by the one in the list. If
+        -- ids repeat (frameworks give the result of a tool the id of the call), a first list clears
+        -- what is there.
         case when exists (
             select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
         ) then
@@ -16715,7 +16862,8 @@ begin
         nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    -- A list of messages cannot express that two of them are one message, which later events change
+    -- at both places.
     if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -16726,8 +16874,9 @@ end
 $function$;
 
 comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
-    'What agui.replay returns in shape snapshot of the lineage of a run, up to a seq (null: all of '
-    'it), as a JSON array; null where a list of messages cannot say what the lineage means.';
+    'The result of agui.replay in shape snapshot for the lineage of a run, up to a seq (null: all '
+    'of it), as a JSON array; null if a list of messages cannot express the meaning of the '
+    'lineage.';
 
 revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
 
@@ -16737,11 +16886,12 @@ returns name
 language sql
 stable
 parallel safe
--- current_user is the owner inside of functions that have its rights.
+-- Inside of functions with the rights of the owner, current_user is the owner.
 return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
 
 comment on function agui_internal.caller_role() is
-    'The role that calls a function with the rights of the owner: the one that SET ROLE has set, else the one that is logged in.';
+    'The role that calls a function with the rights of the owner: the one set with SET ROLE, else '
+    'the one that is logged in.';
 
 revoke execute on function agui_internal.caller_role() from public;
 
@@ -16752,12 +16902,12 @@ language sql
 immutable
 strict
 parallel safe
--- The scope's part as agui.thread_key makes it, without the thread's.
+-- The part of the scope, as in agui.thread_key, without the part of the thread.
 return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\x0000000000000000'::bytea, 'hex')::uuid;
 
 comment on function agui_internal.first_key(text) is
-    'The least key that a thread of a scope can have. The threads of a scope are one range of keys, up to '
-    'agui_internal.last_key.';
+    'The smallest possible key of a thread of a scope. The threads of a scope are one range of '
+    'keys, up to agui_internal.last_key.';
 
 revoke execute on function agui_internal.first_key(text) from public;
 
@@ -16776,8 +16926,8 @@ end
 $$;
 
 comment on function agui_internal.key_to_change(text, text) is
-    'The key of a thread, which need not exist, that the role that calls may change. 42501: its scope is not that of the role, UI012: the key stands '
-    'for another thread.';
+    'The key of a thread, which need not exist, that the calling role may change. 42501: the role '
+    'does not have the scope; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.key_to_change(text, text) from public;
 
@@ -16790,7 +16940,8 @@ strict
 parallel safe
 return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\xffffffffffffffff'::bytea, 'hex')::uuid;
 
-comment on function agui_internal.last_key(text) is 'The greatest key that a thread of a scope can have.';
+comment on function agui_internal.last_key(text) is
+    'The greatest possible key of a thread of a scope.';
 
 revoke execute on function agui_internal.last_key(text) from public;
 
@@ -16828,7 +16979,8 @@ end
 $$;
 
 comment on function agui_internal.map_role(name, text, boolean, boolean) is
-    'Maps a role to a scope, as a pool, or as an operator, in place of what it was mapped to. 42704: there is no such role.';
+    'Maps a role to a scope, as a pool, or as an operator, in place of its previous mapping. '
+    '42704: there is no such role.';
 
 revoke execute on function agui_internal.map_role(name, text, boolean, boolean) from public;
 
@@ -16839,7 +16991,8 @@ language plpgsql
 stable
 security definer
 parallel safe
--- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
+-- Every append calls it, and pinning the search path would take a third of its time. So every name
+-- is qualified.
 as $$
 declare
     caller pg_catalog.name;
@@ -16850,7 +17003,7 @@ begin
     end if;
     caller := agui_internal.caller_role();
     named := pg_catalog.current_setting('agui.scope', true);
-    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+    if named operator(pg_catalog.=) '' then  -- the value after a transaction that set it locally
         named := null;
     end if;
     perform
@@ -16866,8 +17019,9 @@ end
 $$;
 
 comment on function agui_internal.visible_key(uuid) is
-    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
-    'For functions with the rights of the owner, to which policies do not apply.';
+    'The key of a thread, which need not exist; null if row-level security is on and the calling '
+    'role does not have the scope of the thread. For functions with the rights of the owner, to '
+    'which policies do not apply.';
 
 revoke execute on function agui_internal.visible_key(uuid) from public;
 
@@ -16883,7 +17037,7 @@ declare
     refusal record;
 begin
     if thread_key is null then
-        return null;  -- the caller says what is missing
+        return null;  -- the caller reports what is missing
     end if;
     select * into refusal from agui_internal.scope_refusal(thread_key, scope);
     raise exception using
@@ -16894,7 +17048,8 @@ end
 $$;
 
 comment on function agui_internal.refuse_foreign(uuid, text) is
-    'Refuses (42501) a change to a scope that the role that calls does not have, as agui_internal.scope_refusal says it; nothing where there is no key.';
+    'Raises 42501 with the text of agui_internal.scope_refusal: the calling role does not have the '
+    'scope that it wants to change. Does nothing without a key.';
 
 revoke execute on function agui_internal.refuse_foreign(uuid, text) from public;
 
@@ -16911,8 +17066,9 @@ return case
 end;
 
 comment on function agui_internal.own_key(uuid) is
-    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
-    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+    'The key of a thread, which need not exist, that the calling role may change. A function with '
+    'the rights of the owner that writes calls this one, or agui_internal.own_thread_key, before '
+    'it looks anything up. 42501: row-level security is on, and the key belongs to another scope.';
 
 revoke execute on function agui_internal.own_key(uuid) from public;
 
@@ -16942,8 +17098,9 @@ end
 $$;
 
 comment on function agui_internal.own_keys() is
-    'The range of thread keys that the role that calls may change, all of them without row-level security; nulls: none. For functions with the rights of '
-    'the owner that look for something in all scopes. Where one key is given, agui_internal.own_key says more.';
+    'The range of thread keys that the calling role may change: all without row-level security; '
+    'nulls: none. For functions with the rights of the owner that search all scopes. For a single '
+    'key, agui_internal.own_key gives a better error.';
 
 revoke execute on function agui_internal.own_keys() from public;
 
@@ -16964,8 +17121,8 @@ return case
 end;
 
 comment on function agui_internal.own_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist, that the role that calls may change. 42501: row-level security is on, and '
-    'the role does not have the scope.';
+    'agui.thread_key of a thread, which need not exist, that the calling role may change. 42501: '
+    'row-level security is on, and the role does not have the scope.';
 
 revoke execute on function agui_internal.own_thread_key(text, text) from public;
 
@@ -16980,7 +17137,7 @@ as $$
 declare
     other text;
 begin
-    -- All threads in the range are of one scope, so the first tells.
+    -- All threads in the range have the same scope, so the first one is sufficient.
     select thread.scope into other
     from agui.thread as thread
     where thread.thread_key >= agui_internal.first_key(refuse_scope_collision.scope)
@@ -16991,13 +17148,14 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('scope "%s" has the same key as another scope', left(scope, 200)),
-            hint = 'Two scopes with the same 64-bit hash, which row-level security could not keep apart: choose another scope.';
+            hint = 'The two scopes have the same 64-bit hash, so row-level security could not separate them. Use another scope.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_scope_collision(text) is
-    'Refuses (UI012) a scope whose hash is that of another one that has threads: both would be one range of thread keys.';
+    'Raises UI012 if the hash of a scope equals that of another scope that has threads: both would '
+    'be one range of thread keys.';
 
 revoke execute on function agui_internal.refuse_scope_collision(text) from public;
 
@@ -17013,14 +17171,15 @@ begin
     if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
         raise exception using
             errcode = '42501',
-            message = format('role "%s" may not %s: it holds for all scopes', agui_internal.caller_role(), change),
+            message = format('role "%s" may not %s, because that affects all scopes', agui_internal.caller_role(), change),
             hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_unless_operator(text) is
-    'Refuses (42501) a change that holds for all scopes where row-level security is on and the role that calls does not have all of them.';
+    'Raises 42501 for a change that affects all scopes if row-level security is on and the calling '
+    'role does not have all of them.';
 
 revoke execute on function agui_internal.refuse_unless_operator(text) from public;
 
@@ -17044,7 +17203,7 @@ begin
     end);
     hint := case
         when tenant.role_name is null then
-            'Row-level security is on, and the role has no scope: its owner maps it with agui.map_tenant, agui.map_pool or agui.map_operator.'
+            'Row-level security is on, and the role has no scope. Map it with agui.map_tenant, agui.map_pool or agui.map_operator.'
         when tenant.is_pool and nullif(current_setting('agui.scope', true), '') is null then
             'The role is a pool, and agui.scope is not set: select set_config(''agui.scope'', …, true) in the same transaction.'
         when tenant.is_pool then
@@ -17056,8 +17215,8 @@ end
 $$;
 
 comment on function agui_internal.scope_refusal(uuid, text) is
-    'What is said of a change to a scope that the role that calls does not have; scope null: to the thread with a key. It depends on nothing that '
-    'the scope holds.';
+    'The error text for a change in a scope that the calling role does not have (scope null: of '
+    'the thread with a key). It reveals nothing about the contents of the scope.';
 
 revoke execute on function agui_internal.scope_refusal(uuid, text) from public;
 
@@ -17089,7 +17248,7 @@ begin
         join (values
             ('thread_key', 'thread_key', 'agui_internal.caller'),
             ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
-            -- A row for a scope, or for all: that one every role sees that has a scope.
+            -- A row for one scope or for all: every role that has a scope sees the latter.
             (
                 'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
                 'agui_internal.caller'
@@ -17099,7 +17258,8 @@ begin
         order by owned.name
     loop
         if wanted and not protected.has_policy then
-            -- Each half is evaluated once a statement, and both are one condition of an index.
+            -- Each half is evaluated once for each statement, and both are one condition of an
+            -- index.
             execute format(
                 'create policy agui_scope on %1$s for select using ('
                     '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
@@ -17124,8 +17284,9 @@ end
 $$;
 
 comment on function agui_internal.set_row_security(boolean) is
-    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
-    'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that '
+    'distinguishes scopes, and agui_internal.has_row_security(). The function changes only what '
+    'differs, so it also repairs an incomplete state.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;
 
@@ -17142,8 +17303,9 @@ return case
 end;
 
 comment on function agui_internal.visible_thread_key(text, text) is
-    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, or null where row-level security is on and the role that '
-    'calls does not have the scope. So a thread of another scope is one that does not exist.';
+    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, '
+    'or null if row-level security is on and the calling role does not have the scope. So a thread '
+    'of another scope counts as missing.';
 
 revoke execute on function agui_internal.visible_thread_key(text, text) from public;
 
@@ -17163,8 +17325,8 @@ return coalesce(
 );
 
 comment on function agui_internal.active_at(agui.thread) is
-    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; '
-    'without runs, when the thread was made.';
+    'The correct value of agui.thread_activity.active_at: when a run of the thread last began or '
+    'ended; without runs, when the thread was created.';
 
 revoke execute on function agui_internal.active_at(agui.thread) from public;
 
@@ -17220,9 +17382,9 @@ end
 $$;
 
 comment on function agui_internal.fill_title(uuid) is
-    'Gives a thread without a title that of its first user message, looked for in the first 100 '
-    'message versions that its snapshots hold. For compactors, as the last statement before they '
-    'commit: appends to the thread wait for what it locks.';
+    'Sets the title of a thread without a title to that of its first user message, searched in the '
+    'first 100 message versions of its snapshots. Compactors call it in their last statement '
+    'before the commit, because appends to the thread wait for the row that it locks.';
 
 revoke execute on function agui_internal.fill_title(uuid) from public;
 
@@ -17235,13 +17397,14 @@ parallel safe
 return run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp();
 
 comment on function agui_internal.is_stale(agui.run) is
-    'Whether a run is in progress, but its writer gave no sign of life within the lease.';
+    'Whether a run is in progress without a sign of life of its writer within the lease.';
 
 revoke execute on function agui_internal.is_stale(agui.run) from public;
 
 -- sql/internal/threads/note_activity.sql
--- Each update leaves a version of the row behind, and its places in the indexes, which nothing can prune before the transaction
--- commits: who looks for the row passes them all. So a transaction updates it max_writes times, and a last time when it commits.
+-- Each update leaves an old version of the row with its index entries, which cannot be pruned
+-- before the transaction commits, and every look-up of the row passes them. So a transaction
+-- updates it max_writes times, and a last time when it commits.
 create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
 returns boolean
 language plpgsql
@@ -17249,7 +17412,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_writes constant int := 8;  -- as the trigger has it
+    max_writes constant int := 8;  -- the same number as in the trigger
     transaction constant xid8 := pg_current_xact_id();
     is_titled boolean;
 begin
@@ -17270,8 +17433,9 @@ end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has begun or ended. Answers whether a title was derived for it; null: it '
-    'is in no list yet. The caller holds the thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has begun or ended. Returns whether a '
+    'title was derived for it; null: it is in no list yet. The caller holds the lock of the '
+    'thread.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
 
@@ -17288,14 +17452,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
+    -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);
     derived   text;
 begin
     if is_titled then
         return;
     end if;
 
-    -- Only now does it pay to look into the input.
+    -- Parse the input only now, because it is expensive.
     derived := agui_internal.title_of_input(events, input);
     if is_titled is null or derived is not null then
         insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
@@ -17311,9 +17476,9 @@ end
 $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
-    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, '
-    'and the input that came beside them. Takes the thread''s title from the input while it has '
-    'none. The caller holds the thread''s lock, and has made its row.';
+    'Moves a thread to its place in lists when a run of it begins, given the events that begin it '
+    'and the input stored beside them. Derives the title of the thread from the input while it has '
+    'none. The caller holds the lock of the thread and has created its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;
 
@@ -17334,8 +17499,8 @@ as $$
 $$;
 
 comment on function agui_internal.rebuild_activity(uuid) is
-    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; '
-    'what agui.set_thread set stays.';
+    'Creates the row of a thread in agui.thread_activity, or repairs its derived columns. What '
+    'agui.set_thread has set is kept.';
 
 revoke execute on function agui_internal.rebuild_activity(uuid) from public;
 
@@ -17349,8 +17514,8 @@ parallel safe
 return ('x' || left(replace(thread_key::text, '-', ''), 16))::bit(64)::bigint;
 
 comment on function agui_internal.scope_key(uuid) is
-    'The first 64 bits of a thread key as a number: the hash of its scope, by which '
-    'agui.thread_activity is indexed.';
+    'The first 64 bits of a thread key as a number: the hash of its scope, which the indexes of '
+    'agui.thread_activity use.';
 
 revoke execute on function agui_internal.scope_key(uuid) from public;
 
@@ -17378,8 +17543,9 @@ end
 $$;
 
 comment on function agui_internal.settle_activity() is
-    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
-    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+    'Trigger: sets the place of a thread in lists to the time of its last event when a transaction '
+    'commits that began and ended many runs of it and therefore skipped some updates '
+    '(agui_internal.note_activity).';
 
 revoke execute on function agui_internal.settle_activity() from public;
 
@@ -17399,8 +17565,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for
-    -- each thread, whatever the planner expects.
+    -- Each part is a subquery that cannot be flattened, so that the plan is a few look-ups for each
+    -- thread, whatever the planner expects.
     return query
     select
         thread.thread_id,
@@ -17418,7 +17584,7 @@ begin
         agui_internal.thread_cursor(activity.active_at, activity.thread_key)
     from unnest(show_threads.activities) as activity
     cross join lateral (
-        -- Two scopes may hash to one scope_key.
+        -- Two scopes may have the same scope_key.
         select stored.*
         from agui.thread as stored
         where stored.thread_key = activity.thread_key and stored.scope = show_threads.scope
@@ -17440,8 +17606,8 @@ end
 $$;
 
 comment on function agui_internal.show_threads(agui.thread_activity[], text) is
-    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; '
-    'threads of another scope are left out. It reads the runs of each, to count branches.';
+    'Converts rows to threads as agui.threads shows them, in the order of the rows; threads of '
+    'another scope are left out. Reads the runs of each thread, to count branches.';
 
 revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;
 
@@ -17474,7 +17640,7 @@ declare
     message     json;
     title       text;
 begin
-    -- The input of RUN_STARTED counts before one that came beside the events.
+    -- The input of RUN_STARTED takes precedence over one beside the events.
     if strpos(events::text, '"input"') > 0 then
         first_event := agui_internal.json_guarded(events) -> 0;
         if first_event ->> 'type' = 'RUN_STARTED' and json_typeof(first_event -> 'input') = 'object' then
@@ -17495,9 +17661,9 @@ end
 $$;
 
 comment on function agui_internal.title_of_input(json, json) is
-    'The title that the input of a run gives its thread: that of the first user message in it '
-    'which has text. The input is that of the RUN_STARTED with which events begin, else the one '
-    'given beside them. Null: there is none.';
+    'The title that the input of a run gives its thread: that of its first user message with text. '
+    'The input is that of the RUN_STARTED with which events begin, else the one beside them. Null: '
+    'there is none.';
 
 revoke execute on function agui_internal.title_of_input(json, json) from public;
 
@@ -17512,7 +17678,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_length constant int := 200;
-    -- White space may shrink it: more than enough, and not all of a long text.
+    -- Removing white space may shorten the text: this is more than enough without reading all of a
+    -- long text.
     looked_at  constant int := 10 * max_length;
     content    json := case
         when json_typeof(message) = 'string' then message
@@ -17536,8 +17703,8 @@ end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
-    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what '
-    'the user says in it, in one line. Null where it is not the user''s, or has no text.';
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of the '
+    'text of the user, on one line. Null if it is not a user message or has no text.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;
 
@@ -17551,7 +17718,7 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL the plan is kept.
+    -- In PL/pgSQL the plan is cached.
     return query
     with recursive ancestor as (
         select leaf.*
@@ -17565,7 +17732,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs from a run to its root: run_no falls from one to the next.';
+comment on function agui_internal.ancestors(agui.run) is
+    'The rows of the runs from a run to its root: run_no decreases from one to the next.';
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
@@ -17588,14 +17756,14 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+            hint = 'The two ids have the same 128-bit hash. Use another thread id.';
     end if;
     return key;
 end
 $$;
 
 comment on function agui_internal.checked_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+    'agui.thread_key of a thread, which need not exist. UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.checked_thread_key(text, text) from public;
 
@@ -17611,7 +17779,7 @@ declare
     key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
-    -- The key is compared in the same statement: it may stand for another thread.
+    -- The same statement checks that the key belongs to this thread and not to another one.
     if run_id is null then
         select * into found_run
         from agui.run as run
@@ -17653,7 +17821,8 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
+    'The row of a run (null: the head, which is the run begun last). UI001: unknown thread; UI002: '
+    'unknown run; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
 
@@ -17680,14 +17849,13 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
-    'the first.';
+    'The run of a lineage in progress at a seq (null: the run itself); null before the first one.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
 
 -- sql/internal/types/event_fields.sql
--- json_populate_recordset makes a row of these of each event in one pass over the text; a column that no event has costs next to nothing.
--- A new field of an event is added here.
+-- json_populate_recordset converts each event to such a row in one pass over the text. A column
+-- that no event has costs next to nothing. Add new fields of events here.
 create type agui_internal.event_fields as (
     type                text,
     "messageId"         json,
@@ -17713,8 +17881,9 @@ create type agui_internal.event_fields as (
 );
 
 comment on type agui_internal.event_fields is
-    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL looks at. One that is null reads as absent. Strings are in their one '
-    'usual spelling, whatever the event wrote: equal strings are equal texts.';
+    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL reads. Null counts '
+    'as absent. Strings have one normalized spelling, whatever that of the event: equal strings '
+    'are equal texts.';
 
 -- sql/internal/types/insertion.sql
 create type agui_internal.insertion as (
@@ -17726,9 +17895,10 @@ create type agui_internal.insertion as (
 );
 
 comment on type agui_internal.insertion is
-    'An event that a stream lacks: where it comes (the position of an event; slots 0 closings, 1 an end, 2 a beginning and 3 starts '
-    'before it, 5 starts behind it), its text without the last brace (guarded), the subagent that it names besides, or the position '
-    'of the event that it is a copy of.';
+    'An event that a stream lacks: its place (the position of an event; slots 0 closings, 1 an '
+    'end, 2 a beginning and 3 starts before it, 5 starts after it), its text without the last '
+    'brace (guarded), the subagent that it names in addition, or the position of the event that it '
+    'copies.';
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -17743,8 +17913,9 @@ create type agui_internal.life_event as (
 );
 
 comment on type agui_internal.life_event is
-    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; thread_id, run_id and parent_run_id are those '
-    'that it names, input is the object that it carries, all of them guarded (agui_internal.json_guard): a backslash is written as an escape.';
+    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log. place counts the events of its run, from '
+    '1. thread_id, run_id, parent_run_id and input are those that the event states, all guarded '
+    '(agui_internal.json_guard): a backslash is an escape.';
 
 -- sql/internal/verify/fold_difference.sql
 create or replace function agui_internal.fold_difference(a agui_internal.fold, b agui_internal.fold)
@@ -17766,7 +17937,7 @@ begin
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
     end if;
-    -- A message that stands at several places is one: what comes changes all of them.
+    -- A message at several places is one message: later events change all of them.
     select min(pair.position) into differs_at
     from (
         select
@@ -17787,7 +17958,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is 'The first thing that two folds do not have in common; null: they mean the same.';
+comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is
+    'The first difference of two folds; null: they are equal.';
 
 revoke execute on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) from public;
 
@@ -17806,7 +17978,8 @@ return since is null
     );
 
 comment on function agui_internal.has_activity_since(uuid, timestamptz) is
-    'Whether something was appended to a thread or saved in it, or snapshots of it made, at a time or later; null: always.';
+    'Whether something was appended or saved in a thread, or snapshots of it were made, at or '
+    'after a time; null: always.';
 
 revoke execute on function agui_internal.has_activity_since(uuid, timestamptz) from public;
 
@@ -17836,18 +18009,20 @@ as $$
         case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
     from agui.batch as batch
     join batch_place on batch_place.first_seq = batch.first_seq
-    -- A batch that is no array is for agui_internal.verify_batches to report.
+    -- agui_internal.verify_batches reports a batch that is not an array.
     cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
         with ordinality as element (event, position)
     cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
     where batch.thread_key = life_cycle.thread_key
-        -- What cannot hold such a type is not looked into; one that is written with escapes has \u00 in it.
+        -- Skip batches and events that cannot have such a type. A type written with escapes has
+        -- \u00 in it.
         and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
         and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
         and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
 $$;
 
-comment on function agui_internal.life_cycle(uuid) is 'The events of a thread''s log that begin and end runs.';
+comment on function agui_internal.life_cycle(uuid) is
+    'The events in the log of a thread that begin and end runs.';
 
 revoke execute on function agui_internal.life_cycle(uuid) from public;
 
@@ -17864,7 +18039,7 @@ declare
     next_key uuid := coalesce(agui_internal.first_key(scope), '00000000-0000-0000-0000-000000000000');
     last_key constant uuid := coalesce(agui_internal.last_key(scope), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
 begin
-    -- From each key to the next one by way of the primary keys, however many rows it has.
+    -- From each key to the next by the primary keys, however many rows it has.
     loop
         next_key := least(
             (select run.thread_key from agui.run as run where run.thread_key > next_key order by run.thread_key limit 1),
@@ -17886,7 +18061,8 @@ end
 $$;
 
 comment on function agui_internal.orphaned_keys(text) is
-    'The keys that rows of a scope (null: of all) have although no row of agui.thread has them. agui_internal.verify_log says more about each.';
+    'The keys of rows of a scope (null: of all scopes) that no row of agui.thread has. '
+    'agui_internal.verify_log gives details for each.';
 
 revoke execute on function agui_internal.orphaned_keys(text) from public;
 
@@ -17917,13 +18093,13 @@ begin
             select pair.position, pair.number, pair.fold_number
             from unnest(numbers, fold.message_nos) with ordinality as pair (number, fold_number, position)
         ),
-        -- What is not known to be the same: its body is compared.
+        -- Only what may differ: compare its body.
         changed as materialized (
             select place.position, place.number, place.fold_number
             from place
             where place.fold_number is distinct from place.number
         ),
-        -- A message that stands at several places is one in both.
+        -- A message at several places is one in both.
         related as (
             select
                 place.position,
@@ -17967,8 +18143,9 @@ end
 $$;
 
 comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) is
-    'The first thing that the snapshot of a run does not have in common with a fold; null: they mean the same. Messages that have the same '
-    'number in both are not read: the fold has it from a snapshot that was compared before.';
+    'The first difference between the snapshot of a run and a fold; null: they are equal. Messages '
+    'with the same number in both are not read: the fold has them from a snapshot that was '
+    'compared before.';
 
 revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;
 
@@ -17981,7 +18158,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Damaged ranges may be as long as they like.
+    -- Damaged ranges may have any length.
     if (
         select coalesce(sum(upper(part.message_nos)::bigint - lower(part.message_nos)), 0)
         from agui.snapshot as snapshot
@@ -18010,7 +18187,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.snapshot_numbers(uuid, int, int) is 'The message versions of a snapshot, in order; null where it does not hold as many as are expected.';
+comment on function agui_internal.snapshot_numbers(uuid, int, int) is
+    'The message versions of a snapshot, in order; null if their number differs from the expected '
+    'one.';
 
 revoke execute on function agui_internal.snapshot_numbers(uuid, int, int) from public;
 
@@ -18042,7 +18221,8 @@ as $$
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is
-    'The key of a thread, if there is a row that has it; with that of a thread row that has another key than it should, which is damage.';
+    'The key of a thread, if there is a row with it, and the key of a thread row whose key is '
+    'wrong, which is damage.';
 
 revoke execute on function agui_internal.thread_keys(text, text) from public;
 
@@ -18135,7 +18315,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_batches(uuid) is 'What is wrong with the batches of a thread: seqs, counts, events that are none, runs, times.';
+comment on function agui_internal.verify_batches(uuid) is
+    'The damage of the batches of a thread: seqs, counts, invalid events, runs, times.';
 
 revoke execute on function agui_internal.verify_batches(uuid) from public;
 
@@ -18164,8 +18345,9 @@ end
 $$;
 
 comment on function agui_internal.verify_log(uuid) is
-    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it: none of it can be made again. '
-    'And notes on what agents did against the protocol.';
+    'The damage of what was appended to a thread (its row, batches, runs and their tree) and of '
+    'what was saved in it. None of it can be rebuilt. Also notes on what agents did against the '
+    'protocol.';
 
 revoke execute on function agui_internal.verify_log(uuid) from public;
 
@@ -18219,7 +18401,8 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
         union all
-        -- Compaction processed it, and marked it so, without the events that its writer appended behind the end meanwhile.
+        -- Compaction processed the run and marked it without the events that its writer appended
+        -- after the end in the meantime.
         select 5, run.run_no, run.run_id,
             format('the run''s row counts %s events, its log has %s', run.n, log.n)
         from agui.run as run
@@ -18252,8 +18435,9 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, whether '
-    'compaction counted all events of a run, and whether the thread has its place in lists.';
+    'The inconsistencies between the snapshots of a thread, their runs and the message versions '
+    'that they share; runs of which compaction did not count all events; and a wrong entry of the '
+    'thread in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;
 
@@ -18300,8 +18484,8 @@ as $$
         where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
         order by start.run_no, start.place
     ),
-    -- The first event that ends the run, the last one, and the first end that something comes after. As clients have it, RUN_ERROR may follow
-    -- RUN_FINISHED at once.
+    -- The first event that ends the run, the last one, and the first end after which something
+    -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
     ending as (
         select
             closing.run_no,
@@ -18339,7 +18523,7 @@ as $$
     left join ending on ending.run_no = run.run_no
     left join agui.run_input as beside
         on beside.thread_key = run.thread_key and beside.run_no = run.run_no
-    -- The parent that the first event names: what comes later never changes it.
+    -- The parent that the first event names. Later events never change it.
     cross join lateral (
         select
             case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
@@ -18355,7 +18539,7 @@ as $$
             ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
             ('damage', run.status = 'running' and run.last_seq is not null,
                 format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            -- Where it counts fewer, that can be counted again: see agui_internal.verify_references.
+            -- If it counts fewer, compaction can count them: see agui_internal.verify_references.
             ('damage', log.n < run.n,
                 format('the run''s row counts %s events, its log has %s', run.n, log.n)),
             ('damage', foreign_start.seq is not null,
@@ -18364,7 +18548,8 @@ as $$
                 format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
             ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
                 'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
-            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run begun last.
+            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run
+            -- begun last.
             ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
                 format('the run''s RUN_STARTED names the parent "%s", its row %s',
                     parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
@@ -18396,8 +18581,9 @@ as $$
 $$;
 
 comment on function agui_internal.verify_runs(uuid) is
-    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name. And notes: where a run does not '
-    'begin or end as the protocol has it, or RUN_STARTED says otherwise than its writer did.';
+    'The differences between the rows of the runs of a thread and its log: bounds, the events that '
+    'begin and end runs, the parents that they name. Also notes: a run that does not begin or end '
+    'as the protocol requires, or a RUN_STARTED that differs from what its writer gave.';
 
 revoke execute on function agui_internal.verify_runs(uuid) from public;
 
@@ -18462,7 +18648,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
-    'What is wrong with the session state and the checkpoints of a thread: numbers, runs and parents. Documents are whatever was saved.';
+    'The damage of the session state and the checkpoints of a thread: numbers, runs and parents. '
+    'The contents of documents are not checked.';
 
 revoke execute on function agui_internal.verify_saved(uuid) from public;
 
@@ -18477,17 +18664,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run        record;
-    -- Entries by run number: the last seq of a run whose lineage is whole, so that it can be folded.
+    -- By run number: the last seq of a run whose lineage is complete, so that it can be folded.
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
-    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    -- the fold of the run folded_no at its end; its messages have the numbers in the snapshots
+    fold       agui_internal.fold;
     folded_no  int;
     is_next    boolean;
 begin
     thread_key := agui_internal.visible_key(thread_key);
-    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
-    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first. Each snapshot is compared with a fold that continues from that of the
+    -- parent, or from a snapshot already proven. In total the whole log is folded from its
+    -- beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -18531,7 +18720,7 @@ begin
                         );
                     end if;
                     if run.through_seq < whole[run.run_no] then
-                        folded_no := null;  -- the rest of the run is not part of it
+                        folded_no := null;  -- the fold lacks the rest of the run
                     end if;
                 end if;
             exception
@@ -18550,7 +18739,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_snapshots(uuid) is 'Which snapshots of a thread are not what a fold of its raw log gives, and in what.';
+comment on function agui_internal.verify_snapshots(uuid) is
+    'The snapshots of a thread that differ from a fold of its raw log, and the first difference of '
+    'each.';
 
 revoke execute on function agui_internal.verify_snapshots(uuid) from public;
 
@@ -18584,12 +18775,13 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            -- A thread that was erased since it was listed has no rows at all. That is no damage.
             (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            -- A thread created by agui.set_thread is as active as it was then; one whose runs are
+            -- lost is not.
             (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
                     and not exists (
                         select
@@ -18603,7 +18795,8 @@ as $$
     where problem.is_there
 $$;
 
-comment on function agui_internal.verify_thread(uuid) is 'What is wrong with the row of a thread: its key, or that it is not there.';
+comment on function agui_internal.verify_thread(uuid) is
+    'The damage of the row of a thread: its key is wrong, or the row is missing.';
 
 revoke execute on function agui_internal.verify_thread(uuid) from public;
 
@@ -18631,7 +18824,7 @@ as $$
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     left join lateral (
-        -- Only where a parent is not older can the tree lead in a circle; "union" goes around it once.
+        -- The tree can contain a circle only if a parent is not older; "union" follows it once.
         with recursive ancestor as (
             select parent.run_no, parent.parent_no
             where parent.run_no >= run.run_no
@@ -18666,7 +18859,8 @@ as $$
     order by run.run_no
 $$;
 
-comment on function agui_internal.verify_tree(uuid) is 'What is wrong with the tree of a thread''s runs: numbers, ids, parents, cycles.';
+comment on function agui_internal.verify_tree(uuid) is
+    'The damage of the tree of the runs of a thread: numbers, ids, parents, cycles.';
 
 revoke execute on function agui_internal.verify_tree(uuid) from public;
 
@@ -18678,7 +18872,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''83c4af5dd25c6b7741c0bd74fa88f85e4dfb85b242b2ea65608e1951829e2f36'', ''{
+as 'select 2, ''7463186957d7babd1bdc0df6f71d41fec1ccf13604e7b09d003913a19332c72b'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -18816,9 +19010,11 @@ call agui_internal.record_objects();
 -- End of the record.
 
 -- sql/privileges/roles.sql
--- Roles without login, to be granted to those that connect: agui_reader reads; agui_writer appends, agui_worker runs the jobs, agui_maintainer erases,
--- repairs and imports, and each of the three reads, too.
--- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
+-- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
+-- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
+-- can also read.
+-- Roles belong to the whole server: they remain when the schema is removed, and other databases may
+-- use them.
 call agui.grant_access();
 
 do $$

@@ -45,12 +45,15 @@ const glossary = "docs/glossary.md"
 // A rule is a row of the second table of the glossary.
 type rule struct {
 	pattern     *regexp.Regexp
+	word        string // in every match: looking for it first takes a fraction of the time
 	replacement string
 }
 
 var (
 	tableRow = regexp.MustCompile(`(?m)^\| (` + "`" + `.*` + "`" + `) \| (.+?) \|$`)
 	inCode   = regexp.MustCompile("`([^`]+)`")
+	optional = regexp.MustCompile(`\([^)]*\)\??|\[[^]]*\]\??|\\.|.\?`)
+	letters  = regexp.MustCompile(`[a-z]+`)
 )
 
 // parse reads the rules from the glossary.
@@ -65,7 +68,13 @@ func parse(text string) ([]rule, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", glossary, err)
 			}
-			rules = append(rules, rule{pattern, row[2]})
+			word := ""
+			for _, part := range letters.FindAllString(optional.ReplaceAllString(code[1], "-"), -1) {
+				if len(part) > len(word) {
+					word = part
+				}
+			}
+			rules = append(rules, rule{pattern, word, row[2]})
 		}
 	}
 	if rules == nil {
@@ -83,11 +92,6 @@ func check(root fs.FS, paths []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var expressions []string
-	for _, rule := range rules {
-		expressions = append(expressions, rule.pattern.String())
-	}
-	anyOf := regexp.MustCompile(strings.Join(expressions, "|"))
 	var findings []string
 	for _, path := range paths {
 		err := fs.WalkDir(root, filepath.ToSlash(filepath.Clean(path)), func(name string, entry fs.DirEntry, err error) error {
@@ -115,10 +119,11 @@ func check(root fs.FS, paths []string) ([]string, error) {
 				content, _, _ = bytes.Cut(content, []byte("## Words that we do not use"))
 			}
 			masked := prose(content)
-			if !anyOf.Match(masked) {
-				return nil
-			}
+			lower := bytes.ToLower(masked)
 			for _, rule := range rules {
+				if !bytes.Contains(lower, []byte(rule.word)) {
+					continue
+				}
 				for _, place := range rule.pattern.FindAllIndex(masked, -1) {
 					findings = append(findings, fmt.Sprintf("%s:%d: %q: write %s",
 						name, 1+bytes.Count(masked[:place[0]], []byte("\n")),

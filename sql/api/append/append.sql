@@ -67,11 +67,11 @@ comment on function agui.append(text, text, json, bigint, json, text, boolean, b
     'accepted in the call that ends it, and later with after_seq as long as no run continues from '
     'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '
     'event. strict refuses all of these, and a RUN_STARTED with the id of another thread. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already '
-    'ended, UI006 another run in progress, UI007 a repeat that differs, UI008 no array of events, '
-    'or an input that is no object or comes too late, UI009 run id in use or not that of '
-    'RUN_STARTED, UI011 over a limit, UI012 another thread has the same key, UI014 the thread was '
-    'erased, UI016 the run was cut off, UI017 the log lost what the writer knows of, UI021 '
-    'RUN_STARTED names another thread (strict).';
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid events, or an input that is not an object or comes too late, UI009 the run '
+    'id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 another thread '
+    'has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was '
+    'rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;

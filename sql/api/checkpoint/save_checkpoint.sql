@@ -83,7 +83,7 @@ comment on function agui.save_checkpoint(text, text, json, text, text, text) is
     'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
     'second time returns the same number. The thread does not need to have runs. '
     'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
-    'document, UI011 over a limit, UI012 another thread has the same key, UI014 the thread was '
-    'erased.';
+    'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
+    'was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;

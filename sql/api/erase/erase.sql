@@ -12,7 +12,7 @@ begin
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
-            hint = 'Check the scope: the thread may belong to another one.';
+            hint = 'Is it in another scope?';
     end if;
     return erasure;
 end

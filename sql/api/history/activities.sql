@@ -57,6 +57,6 @@ comment on function agui.activities(text, text, bigint, timestamptz, text) is
     'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
     'or at at_time, whichever is earlier. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

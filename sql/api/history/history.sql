@@ -335,7 +335,7 @@ comment on function agui.history(text, text, bigint, text[], timestamptz, timest
     'With compressed => false every event is returned as it was appended. To read the next page, '
     'pass the greatest last_seq of this page as after_seq: no event is missed or returned twice, '
     'even if events are appended in the meantime. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
     'another thread has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;

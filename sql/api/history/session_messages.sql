@@ -126,6 +126,6 @@ comment on function agui.session_messages(text, text, bigint, timestamptz, bigin
     'assistant message with tool calls becomes one row for its text and one for each call. '
     'Reasoning and activities have no type here and are omitted. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

@@ -84,7 +84,7 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s has the unknown type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
+                message = format('%s: message %s is of type %s, which is unknown', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
                 hint = 'Set event_type (or type) to user, assistant, tool_use, tool_result, system or error.';
         end if;
 

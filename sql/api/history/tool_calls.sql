@@ -119,6 +119,6 @@ comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, tex
     'row for each call, in the order in which they began; after_seq restricts the rows to calls '
     'that began after that event. Reads the log of the lineage. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

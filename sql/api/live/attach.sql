@@ -83,8 +83,8 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'A thread that does not exist yet has no run, no events and position 0. running names the '
     'other runs in progress; their events are not in the history. '
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 '
-    'invalid arguments, UI012 another thread has the same key, UI013 there is no such shape, or '
-    'after_seq does not go with it, UI017 the log ends before after_seq, UI022 a run in '
-    'quarantine, UI023 the fold is over a limit.';
+    'invalid arguments, UI012 another thread has the same key, UI013 unknown shape, or one that '
+    'does not allow after_seq, UI017 the log ends before after_seq, UI022 a run is in quarantine, '
+    'UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;

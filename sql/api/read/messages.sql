@@ -28,6 +28,6 @@ comment on function agui.messages(text, text, bigint, timestamptz, text) is
     'past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the first '
     'event there are none. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;

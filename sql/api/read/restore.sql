@@ -36,6 +36,6 @@ comment on function agui.restore(text, text, bigint, timestamptz, text) is
     'event at_seq of its lineage or at at_time, whichever is earlier. seq is that of the last '
     'event included (0: none); status is the current status of the run. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
-    'a run in quarantine, UI023 the fold is over a limit.';
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;

@@ -34,7 +34,8 @@ comment on function agui.remove_session_state(text, text, text, bigint, boolean,
     'runs keep theirs. Returns the number of the version that records the removal, or 0 if there '
     'was nothing to remove. expected_version and overwrite (remove whatever is there) have the '
     'meaning that they have in agui.save_session_state. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;

@@ -17,7 +17,8 @@ comment on function agui.save_session(json, text) is
     'a key that versions omits must be new, and a key that versions names but state omits is '
     'removed. Without versions, state replaces what is there. A value of any other form raises '
     'UI008. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_session(json, text) from public;

@@ -42,8 +42,8 @@ comment on function agui.save_session_state(text, text, json, text, bigint, bool
     'version is the result of the same call whose answer was lost: load the document and compare. '
     'overwrite => true saves without this check. The thread does not need to have runs. In a '
     'transaction that also calls agui.append, append first. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a '
-    'limit, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
-    'version is the current one (DETAIL: current version N).';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 '
+    'another version is current (DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;

@@ -91,7 +91,8 @@ comment on function agui.save_sessions(json, text) is
     'Saves the session state of several threads, a JSON array of what agui.save_session accepts, '
     'in one transaction. Returns an array of the current versions of their keys. Sessions of one '
     'thread are saved in the given order. Concurrent calls for one thread run one after the other. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_sessions(json, text) from public;

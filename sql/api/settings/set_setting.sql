@@ -58,6 +58,6 @@ comment on function agui.set_setting(text, text) is
     'interval if the unit is seconds, a size such as "16 MB" if it is bytes, otherwise a number; '
     'null restores the default. Requires agui_maintainer and, while row-level security is on, an '
     'operator. '
-    'Errors: 22023 there is no such setting, or it does not take the value.';
+    'Errors: 22023 unknown setting or invalid value.';
 
 revoke execute on function agui.set_setting(text, text) from public;

@@ -49,7 +49,7 @@ comment on function agui.compact_events(json, text) is
     'SUBAGENT_*, the other RUN_* and unknown events stay unchanged. If a run continues after its '
     'end, ends in the middle of a message or call, or lacks its beginning, the events that the '
     'protocol requires are added. '
-    'Errors: UI008 events is no JSON array, UI013 there is no such shape, UI023 the fold is over a '
-    'limit.';
+    'Errors: UI008 events is not a JSON array of objects, UI013 unknown shape, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.compact_events(json, text) from public;

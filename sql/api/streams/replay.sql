@@ -35,7 +35,7 @@ comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
     'it, if the run is in progress and continues from another run or has subagents. Shape stream: '
     'the compacted stream of the lineage (agui.compact_events). '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
-    'thread has the same key, UI013 there is no such shape, UI022 a run in quarantine, UI023 the '
-    'fold is over a limit.';
+    'thread has the same key, UI013 unknown shape, UI022 a run is in quarantine, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;

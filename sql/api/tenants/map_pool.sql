@@ -12,6 +12,6 @@ comment on function agui.map_pool(name) is
     'security is on, the role sees and changes the threads of the scope in the setting agui.scope, '
     'for example after select set_config(''agui.scope'', ''acme'', true), which is valid until the '
     'transaction ends. If the setting is missing or '', the role sees no threads. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_pool(name) from public;

@@ -22,7 +22,6 @@ comment on function agui.map_tenant(name, text) is
     'logged in or set with SET ROLE, and not to its members. A role has one mapping; the last call '
     'wins. What the role may do with its threads depends on agui_reader, agui_writer, agui_worker '
     'and agui_maintainer. For the owner. '
-    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 there is no such '
-    'role.';
+    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 unknown role.';
 
 revoke execute on function agui.map_tenant(name, text) from public;

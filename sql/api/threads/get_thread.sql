@@ -18,7 +18,7 @@ begin
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, ' in scope "' || nullif(scope, '') || '"'),
-            hint = 'Check the scope: the thread may belong to another one.';
+            hint = 'Is it in another scope?';
     end if;
     return thread;
 end

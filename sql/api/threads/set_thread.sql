@@ -42,7 +42,7 @@ begin
             raise exception using
                 errcode = 'UI001',
                 message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
-                hint = 'Check the scope: the thread may belong to another one. To create a thread without runs, pass create_if_missing => true.';
+                hint = 'Is it in another scope? To create a thread without runs, pass create_if_missing => true.';
         end if;
     end if;
 
@@ -88,6 +88,6 @@ comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, t
     'transaction ends, other writers wait for the thread. '
     'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 '
     'bytes, metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was '
-    'erased, 22023 metadata is no object.';
+    'erased, 22023 metadata is not an object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;

@@ -162,6 +162,6 @@ comment on function agui.thread_page(text, boolean, text, timestamptz, text, jso
     'that one. To find it, read the first page, or pass the active_at of the first thread seen as '
     'since. To list all threads as of one point in time, read the pages in one REPEATABLE READ '
     'transaction. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

@@ -28,6 +28,6 @@ comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, 
     'Returns the threads of agui.thread_page as rows, most recent activity first. To continue '
     'after a row, pass its cursor. A filter can make a page short; only agui.thread_page then '
     'shows whether more follow. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

@@ -142,6 +142,6 @@ comment on procedure agui.compact(int, interval, interval) is
     'a failure is raised at the end. A thread that another transaction holds is postponed. Does '
     'nothing, with a notice, on a standby and while another agui.compact or pgagui compact is in '
     'progress. Call it outside a transaction block, for example from pg_cron. '
-    'Errors: UI023 the fold of a run is over a limit.';
+    'Errors: UI023 the fold of a run exceeds a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;

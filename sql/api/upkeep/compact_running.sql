@@ -92,6 +92,6 @@ comment on procedure agui.compact_running(int, interval) is
     'holds. If a run fails, the others are still processed: the run is listed in agui.quarantine, '
     'and the error is raised at the end. Does nothing, with a notice, on a standby and while '
     'another call is in progress. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

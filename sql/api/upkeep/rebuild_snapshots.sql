@@ -53,7 +53,7 @@ comment on function agui.rebuild_snapshots(text, text) is
     'Deletes the snapshots and message versions of a thread, builds them from its log and returns '
     'the number of snapshots. The log is not changed. Also repairs the entry of the thread in '
     'lists. '
-    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is '
-    'damaged, so nothing is touched, UI023 the fold is over a limit.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log is '
+    'damaged, so nothing is changed, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;

@@ -24,8 +24,8 @@ begin
             raise exception using
                 errcode = 'UI007',
                 message = format('%s: %s', subject, case
-                    when input is null then 'the run began with an input, but the call has none'
-                    when stored_input is null then 'the run began without an input, but the call has one'
+                    when input is null then 'it was begun with an input, but the call brings none'
+                    when stored_input is null then 'it was begun without an input, but the call brings one'
                     else 'the input of the call differs from the input that the run began with'
                 end),
                 hint = 'A call that repeats the beginning of a run must have the same input, byte for byte. Check whether another writer writes to this run.';
@@ -33,7 +33,7 @@ begin
     elsif input is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s has already begun: an input is accepted only in the call that begins a run', subject),
+            message = format('%s has already begun: an input comes only with the call that begins a run', subject),
             hint = 'To repeat that call, pass after_seq => 0.';
     end if;
 
@@ -46,7 +46,7 @@ begin
         if stored_parent <> parent_run_id then
             raise exception using
                 errcode = 'UI007',
-                message = format('%s: the call names %s as its parent, but the run began with %s', subject,
+                message = format('%s: the call names %s as its parent, it was begun with %s', subject,
                     case when parent_run_id = '' then 'no run' else '"' || parent_run_id || '"' end,
                     case when stored_parent = '' then 'none' else '"' || stored_parent || '"' end),
                 hint = 'The parent of a run never changes. Check whether another writer writes to this run.';

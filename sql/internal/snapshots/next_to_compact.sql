@@ -9,10 +9,11 @@ declare
     waiting int[] := '{}';
     next_no int;
 begin
-    -- What no attempt has failed at comes first, then what may be tried once more.
+    -- First runs without a failed attempt, then those that may be retried.
     for attempt in 1 .. 2 loop
         waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt = 1);
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        -- Parents before children. A parent has ended before its children, so it is due when they
+        -- are.
         select run.run_no into next_no
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
@@ -29,7 +30,8 @@ end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz) is
-    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
-    'those that go on from them, are passed over.';
+    'The number of the next run of a thread that compaction has to process, one that ended by '
+    'due_by; null: there is none. Runs in quarantine, and those that continue from them, are '
+    'skipped.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz) from public;
