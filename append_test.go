@@ -185,7 +185,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
 		{"unknown run", "new", events(token(1)), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
 		{"unknown run that finishes", "new", events(finished), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
-		{"unknown run that the writer remembers", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(9)}, pgagui.ErrLogRewound, "knows of its seq 9"},
+		{"unknown run that the writer remembers", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(9)}, pgagui.ErrLogRewound, "has seen its seq 9"},
 		{"unknown parent", "new", events(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
 		{"parent of another thread", "new", events(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},
 		{"itself as parent", "new", events(startedFrom("new", "new")), parallel, pgagui.ErrUnknownParent, `parent "new"`},
@@ -212,7 +212,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"RUN_STARTED of another run", "new", events(started("newer")), nil, pgagui.ErrRunIDInUse, `names another run, "newer"`},
 		{"repeat that differs", "done", events(started("done"), token(2)), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
 		{"repeat with other white space", "done", events(`{"type": "RUN_STARTED"}`), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
-		{"a seq that the log does not have", "open", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(99)}, pgagui.ErrLogRewound, "the writer knows of seq 99"},
+		{"a seq that the log does not have", "open", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(99)}, pgagui.ErrLogRewound, "the writer has seen seq 99"},
 	}
 	before := payloads(t, store, "t", "open")
 	for _, c := range cases {

@@ -433,8 +433,8 @@ func TestSessionMessagesThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	store := pgagui.New(testdb.Pool(t), nil)
 	for messages, want := range map[string]string{
-		"{\"event_type\":\"user\",\"payload\":\"a\"}\n{\"event_type\":\"User\"}": `session messages of thread "t": message 2 is of type "User"`,
-		"{\"event_type\":\"user\",\"payload\":\"a\"}\n7":                         `session messages of thread "t": message 2 is of type null`,
+		"{\"event_type\":\"user\",\"payload\":\"a\"}\n{\"event_type\":\"User\"}": `legacy session messages of thread "t": message 2 is of type "User", which is unknown`,
+		"{\"event_type\":\"user\",\"payload\":\"a\"}\n7":                         `legacy session messages of thread "t": message 2 is of type null, which is unknown`,
 	} {
 		_, err := store.AppendSessionMessages(t.Context(), "t", "run-", events(messages))
 		if !errors.Is(err, pgagui.ErrInvalidEvents) || err.Error() != want {
