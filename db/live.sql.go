@@ -287,15 +287,15 @@ func (q *Queries) OpeningEvents(ctx context.Context, arg OpeningEventsParams) ([
 
 const Poll = `-- name: Poll :many
 select
-    (news).thread_no::int as thread_no,
-    coalesce((news).run_id, '')::pg_catalog.text as run_id,
-    coalesce((news).status, '')::pg_catalog.text as status,
-    coalesce((news).first_seq, 0)::bigint as first_seq,
-    coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
-    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
-    (news).events::pg_catalog.json as events,
-    coalesce((news).problem, '')::pg_catalog.text as problem
+    (item).thread_no::int as thread_no,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).n, 0)::int as n,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).earlier_us, '{}')::int[] as earlier_us,
+    (item).events::pg_catalog.json as events,
+    coalesce((item).problem, '')::pg_catalog.text as problem
 from agui.poll(
     $1::pg_catalog.text[], $2::bigint[],
     array(
@@ -305,7 +305,7 @@ from agui.poll(
         order by thread_no
     ),
     $4::int, $5::int, $6::pg_catalog.text[]
-) as news
+) as item
 `
 
 type PollParams struct {

@@ -15,9 +15,9 @@ import (
 
 const MessageBodies = `-- name: MessageBodies :many
 select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
-from pg_catalog.unnest($2::int[]) as asked (message_no)
+from pg_catalog.unnest($2::int[]) as requested (message_no)
 join agui.message
-    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
+    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no
 `
 
 type MessageBodiesParams struct {

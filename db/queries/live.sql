@@ -42,15 +42,15 @@ order by (part).opened_at;
 
 -- name: Poll :many
 select
-    (news).thread_no::int as thread_no,
-    coalesce((news).run_id, '')::pg_catalog.text as run_id,
-    coalesce((news).status, '')::pg_catalog.text as status,
-    coalesce((news).first_seq, 0)::bigint as first_seq,
-    coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
-    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
-    (news).events::pg_catalog.json as events,
-    coalesce((news).problem, '')::pg_catalog.text as problem
+    (item).thread_no::int as thread_no,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).n, 0)::int as n,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).earlier_us, '{}')::int[] as earlier_us,
+    (item).events::pg_catalog.json as events,
+    coalesce((item).problem, '')::pg_catalog.text as problem
 from agui.poll(
     @thread_ids::pg_catalog.text[], @after_seqs::bigint[],
     array(
@@ -60,7 +60,7 @@ from agui.poll(
         order by thread_no
     ),
     @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
-) as news;
+) as item;
 
 -- name: RunStatus :one
 select

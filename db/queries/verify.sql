@@ -72,9 +72,9 @@ where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid an
 -- name: MessageBodies :many
 -- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
-from pg_catalog.unnest(@message_nos::int[]) as asked (message_no)
+from pg_catalog.unnest(@message_nos::int[]) as requested (message_no)
 join agui.message
-    on message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no;
+    on message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::bigint as snapshots;

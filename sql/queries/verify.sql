@@ -72,9 +72,9 @@ where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
 -- name: MessageBodies :many
 -- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::json as body
-from unnest(@message_nos::int[]) as asked (message_no)
+from unnest(@message_nos::int[]) as requested (message_no)
 join agui.message
-    on message.thread_key = @thread_key::uuid and message.message_no = asked.message_no;
+    on message.thread_key = @thread_key::uuid and message.message_no = requested.message_no;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::text, @scope::text)::bigint as snapshots;

@@ -222,7 +222,7 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         stamp := clock_timestamp();
         for call in
-            with asked as materialized (
+            with plain as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
@@ -237,16 +237,16 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
-                    agui_internal.text_bytes_to_store(asked.events),
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
+                    agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
-                from asked
-                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
+                from plain
+                cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -872,7 +872,7 @@ begin
         from mention
         group by mention.message_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
@@ -886,8 +886,8 @@ begin
         updated.created_at
     from agui_internal.fold_messages(fold, array['activity']) as activity
     left join story on story.message_id = activity.message_id
-    left join moment as begun on begun.seq = story.first_seq
-    left join moment as updated on updated.seq = story.last_seq
+    left join source_event as begun on begun.seq = story.first_seq
+    left join source_event as updated on updated.seq = story.last_seq
     order by activity.position;
 end
 $function$;
@@ -1329,7 +1329,7 @@ begin
         where mention.call_id is not null and not mention.is_result
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     message as (
@@ -1391,9 +1391,9 @@ begin
         from mention
         where mention.type = 'RUN_ERROR'
     )
-    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    select entry.seq, entry.type, entry.message_id, source_event.run_id, source_event.created_at, entry.payload
     from entry
-    left join moment on moment.seq = entry.seq
+    left join source_event on source_event.seq = entry.seq
     where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end
@@ -1703,7 +1703,7 @@ begin
         from mention
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     open_chunk as (
@@ -1726,10 +1726,10 @@ begin
         status.name
     from call
     left join story on story.call_id = call.id
-    left join moment as begun on begun.seq = story.first_seq
+    left join source_event as begun on begun.seq = story.first_seq
     left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
     left join result on result.call_id = call.id
-    left join moment as ended on ended.seq = story.result_seq
+    left join source_event as ended on ended.seq = story.result_seq
     cross join lateral (
         select
             run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,
@@ -2655,24 +2655,24 @@ begin
             message = 'agui.keep_alive: all arrays must have one item for each run';
     end if;
     if agui_internal.has_row_security() then
-        perform agui_internal.own_thread_key(asked.scope, '')
-        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
+        perform agui_internal.own_thread_key(requested.scope, '')
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as requested;
     end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- One run at a time: each is found by its key, whatever row count the planner expects.
     for item in
         select
-            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
-            asked.run_id, asked.call_no
-        from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
+            agui.thread_key(coalesce(requested.scope, ''), requested.thread_id) as thread_key, coalesce(requested.scope, '') as scope, requested.thread_id,
+            requested.run_id, requested.call_no
+        from unnest(thread_ids, run_ids, scopes) with ordinality as requested (thread_id, run_id, scope, call_no)
     loop
         -- Another thread may have the key. Its runs are not reported: they were refused when they
         -- began.
-        select asked.* into run
-        from agui.run as asked
-        join agui.thread as thread on thread.thread_key = asked.thread_key
-        where asked.thread_key = item.thread_key
-            and asked.run_id = item.run_id
+        select requested.* into run
+        from agui.run as requested
+        join agui.thread as thread on thread.thread_key = requested.thread_key
+        where requested.thread_key = item.thread_key
+            and requested.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
         if run.status = 'running' and detach then
@@ -2766,7 +2766,7 @@ begin
     end if;
 
     for batch in
-    with asked as materialized (
+    with followed as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
@@ -2799,43 +2799,43 @@ begin
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
-        asked.thread_no,
-        asked.problem,
-        news.first_seq,
-        news.n,
-        news.run_no,
-        news.recorded_at,
-        news.earlier_us,
-        news.events,
-        news.text_bytes,
-        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
+        followed.thread_no,
+        followed.problem,
+        unseen.first_seq,
+        unseen.n,
+        unseen.run_no,
+        unseen.recorded_at,
+        unseen.earlier_us,
+        unseen.events,
+        unseen.text_bytes,
+        greatest(followed.after_seq - unseen.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
-    from asked
+    from followed
     left join lateral (
         select stored.*, row_number() over (order by stored.first_seq) as place
         from (
             select *
             from agui.batch as stored
-            where stored.thread_key = asked.thread_key
+            where stored.thread_key = followed.thread_key
                 and stored.first_seq > case
-                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                    else asked.after_seq
+                    when followed.first_seq + followed.n - 1 > followed.after_seq then followed.first_seq - 1
+                    else followed.after_seq
                 end
             order by stored.first_seq
             limit max_rows
         ) as stored
-    ) as news on asked.problem is null
+    ) as unseen on followed.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = asked.thread_key and run.run_no = news.run_no
+        where run.thread_key = followed.thread_key and run.run_no = unseen.run_no
         offset 0
     ) as run on true
-    where asked.problem is not null or news.first_seq is not null
+    where followed.problem is not null or unseen.first_seq is not null
     -- Return the first batch of each thread before the second of any. If not all batches fit, no
     -- thread is starved by its neighbours.
-    order by news.place, asked.thread_no
+    order by unseen.place, followed.thread_no
     loop
         continue when batch.thread_no = any (cut);
         if batch.problem is not null then
@@ -2894,7 +2894,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
-    asked agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    target agui.run := agui_internal.find_run(thread_id, run_id, scope);
     n     int;
 begin
     -- Writers update rows of runs under this lock. Without it, a writer that ends several runs in a
@@ -2904,7 +2904,7 @@ begin
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = key
-        and (request_stop.run_id is null or run.run_no = asked.run_no)
+        and (request_stop.run_id is null or run.run_no = target.run_no)
         and run.status = 'running';
     get diagnostics n = row_count;
     return n;
@@ -3488,10 +3488,10 @@ begin
         agui_internal.ensure_writable_thread(item.thread_id, scope),
         agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
-        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
-        from unnest(given) as asked
-        where asked.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
+        select distinct requested.thread_id, agui.thread_key(scope, requested.thread_id) as thread_key
+        from unnest(given) as requested
+        where requested.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, requested.thread_id))
         order by thread_key
         offset 0
     ) as item;
@@ -4748,9 +4748,9 @@ begin
             where batch.thread_key = run.thread_key
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
-        ) as news
+        ) as unfolded
         where run.status = 'running'
-            and news.n >= every_events
+            and unfolded.n >= every_events
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
@@ -6029,9 +6029,9 @@ begin
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as asked (thread_key)
+        from (values (key)) as requested (thread_key)
         left join agui.thread as thread
-            on thread.thread_key = asked.thread_key
+            on thread.thread_key = requested.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
@@ -7675,9 +7675,9 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select thread.thread_key, thread.scope, thread.thread_id, news.news_at, coalesce(latest.last_seq, 0)
+    select thread.thread_key, thread.scope, thread.thread_id, activity.active_at, coalesce(latest.last_seq, 0)
     from agui.thread as thread
-    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as news (news_at)
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as activity (active_at)
     left join lateral (
         select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
@@ -7686,7 +7686,7 @@ as $$
         limit 1
     ) as latest on true
     where thread.created_at < now() - older_than
-        and news.news_at < now() - older_than
+        and activity.active_at < now() - older_than
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
         and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
     order by thread.thread_key
@@ -10806,10 +10806,10 @@ declare
     start    record;
 begin
     for run in
-        select begun.run_no, begun.first_seq, asked.through_seq
-        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
+        select begun.run_no, begun.first_seq, requested.through_seq
+        from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
         join agui.run_input as given
-            on given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+            on given.thread_key = input_places.thread_key and given.run_no = requested.run_no
         join agui.run as begun
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no
@@ -12595,7 +12595,7 @@ declare
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
     current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if pg_is_in_recovery() then
         return;  -- writers use another server
@@ -12615,13 +12615,13 @@ begin
     if not found then
         return;
     end if;
-    moment := clock_timestamp();
+    now_at := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            when last.checked_at < now_at - gap or last.timeline <> current_timeline then now_at
             else last.up_since
         end,
-        checked_at = moment,
+        checked_at = now_at,
         timeline = current_timeline;
 end
 $$;
@@ -13730,23 +13730,23 @@ begin
     loop
         return query
         select nearest.*
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.*
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no = place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no = place
             order by state.version desc
             limit 1
         ) as nearest;
 
         -- The remaining keys, and the youngest earlier run at which one of them was saved.
-        select array_agg(asked.key), max(earlier.run_no)
+        select array_agg(requested.key), max(earlier.run_no)
         into missing, next_no
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.run_no
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no <= place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no <= place
             order by state.run_no desc
             limit 1
         ) as earlier
@@ -18872,7 +18872,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''7463186957d7babd1bdc0df6f71d41fec1ccf13604e7b09d003913a19332c72b'', ''{
+as 'select 2, ''d7fa9a8097a6e3dba63c0d5b0931da8460aa30c36d01bf983fed73e4d64ed848'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -115,7 +115,7 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         stamp := clock_timestamp();
         for call in
-            with asked as materialized (
+            with plain as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
@@ -130,16 +130,16 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
-                    agui_internal.text_bytes_to_store(asked.events),
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
+                    agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
-                from asked
-                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
+                from plain
+                cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )

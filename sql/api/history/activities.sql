@@ -32,7 +32,7 @@ begin
         from mention
         group by mention.message_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
@@ -46,8 +46,8 @@ begin
         updated.created_at
     from agui_internal.fold_messages(fold, array['activity']) as activity
     left join story on story.message_id = activity.message_id
-    left join moment as begun on begun.seq = story.first_seq
-    left join moment as updated on updated.seq = story.last_seq
+    left join source_event as begun on begun.seq = story.first_seq
+    left join source_event as updated on updated.seq = story.last_seq
     order by activity.position;
 end
 $function$;

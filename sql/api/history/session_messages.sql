@@ -47,7 +47,7 @@ begin
         where mention.call_id is not null and not mention.is_result
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     message as (
@@ -109,9 +109,9 @@ begin
         from mention
         where mention.type = 'RUN_ERROR'
     )
-    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    select entry.seq, entry.type, entry.message_id, source_event.run_id, source_event.created_at, entry.payload
     from entry
-    left join moment on moment.seq = entry.seq
+    left join source_event on source_event.seq = entry.seq
     where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end

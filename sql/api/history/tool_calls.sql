@@ -68,7 +68,7 @@ begin
         from mention
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     open_chunk as (
@@ -91,10 +91,10 @@ begin
         status.name
     from call
     left join story on story.call_id = call.id
-    left join moment as begun on begun.seq = story.first_seq
+    left join source_event as begun on begun.seq = story.first_seq
     left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
     left join result on result.call_id = call.id
-    left join moment as ended on ended.seq = story.result_seq
+    left join source_event as ended on ended.seq = story.result_seq
     cross join lateral (
         select
             run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,

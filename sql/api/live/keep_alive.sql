@@ -22,24 +22,24 @@ begin
             message = 'agui.keep_alive: all arrays must have one item for each run';
     end if;
     if agui_internal.has_row_security() then
-        perform agui_internal.own_thread_key(asked.scope, '')
-        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
+        perform agui_internal.own_thread_key(requested.scope, '')
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as requested;
     end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- One run at a time: each is found by its key, whatever row count the planner expects.
     for item in
         select
-            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
-            asked.run_id, asked.call_no
-        from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
+            agui.thread_key(coalesce(requested.scope, ''), requested.thread_id) as thread_key, coalesce(requested.scope, '') as scope, requested.thread_id,
+            requested.run_id, requested.call_no
+        from unnest(thread_ids, run_ids, scopes) with ordinality as requested (thread_id, run_id, scope, call_no)
     loop
         -- Another thread may have the key. Its runs are not reported: they were refused when they
         -- began.
-        select asked.* into run
-        from agui.run as asked
-        join agui.thread as thread on thread.thread_key = asked.thread_key
-        where asked.thread_key = item.thread_key
-            and asked.run_id = item.run_id
+        select requested.* into run
+        from agui.run as requested
+        join agui.thread as thread on thread.thread_key = requested.thread_key
+        where requested.thread_key = item.thread_key
+            and requested.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
         if run.status = 'running' and detach then

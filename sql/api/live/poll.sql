@@ -32,7 +32,7 @@ begin
     end if;
 
     for batch in
-    with asked as materialized (
+    with followed as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
@@ -65,43 +65,43 @@ begin
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
-        asked.thread_no,
-        asked.problem,
-        news.first_seq,
-        news.n,
-        news.run_no,
-        news.recorded_at,
-        news.earlier_us,
-        news.events,
-        news.text_bytes,
-        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
+        followed.thread_no,
+        followed.problem,
+        unseen.first_seq,
+        unseen.n,
+        unseen.run_no,
+        unseen.recorded_at,
+        unseen.earlier_us,
+        unseen.events,
+        unseen.text_bytes,
+        greatest(followed.after_seq - unseen.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
-    from asked
+    from followed
     left join lateral (
         select stored.*, row_number() over (order by stored.first_seq) as place
         from (
             select *
             from agui.batch as stored
-            where stored.thread_key = asked.thread_key
+            where stored.thread_key = followed.thread_key
                 and stored.first_seq > case
-                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                    else asked.after_seq
+                    when followed.first_seq + followed.n - 1 > followed.after_seq then followed.first_seq - 1
+                    else followed.after_seq
                 end
             order by stored.first_seq
             limit max_rows
         ) as stored
-    ) as news on asked.problem is null
+    ) as unseen on followed.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = asked.thread_key and run.run_no = news.run_no
+        where run.thread_key = followed.thread_key and run.run_no = unseen.run_no
         offset 0
     ) as run on true
-    where asked.problem is not null or news.first_seq is not null
+    where followed.problem is not null or unseen.first_seq is not null
     -- Return the first batch of each thread before the second of any. If not all batches fit, no
     -- thread is starved by its neighbours.
-    order by news.place, asked.thread_no
+    order by unseen.place, followed.thread_no
     loop
         continue when batch.thread_no = any (cut);
         if batch.problem is not null then

@@ -12,7 +12,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
-    asked agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    target agui.run := agui_internal.find_run(thread_id, run_id, scope);
     n     int;
 begin
     -- Writers update rows of runs under this lock. Without it, a writer that ends several runs in a
@@ -22,7 +22,7 @@ begin
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = key
-        and (request_stop.run_id is null or run.run_no = asked.run_no)
+        and (request_stop.run_id is null or run.run_no = target.run_no)
         and run.status = 'running';
     get diagnostics n = row_count;
     return n;

@@ -39,10 +39,10 @@ begin
         agui_internal.ensure_writable_thread(item.thread_id, scope),
         agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
-        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
-        from unnest(given) as asked
-        where asked.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
+        select distinct requested.thread_id, agui.thread_key(scope, requested.thread_id) as thread_key
+        from unnest(given) as requested
+        where requested.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, requested.thread_id))
         order by thread_key
         offset 0
     ) as item;

@@ -32,9 +32,9 @@ begin
             where batch.thread_key = run.thread_key
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
-        ) as news
+        ) as unfolded
         where run.status = 'running'
-            and news.n >= every_events
+            and unfolded.n >= every_events
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop

@@ -62,9 +62,9 @@ begin
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as asked (thread_key)
+        from (values (key)) as requested (thread_key)
         left join agui.thread as thread
-            on thread.thread_key = asked.thread_key
+            on thread.thread_key = requested.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (

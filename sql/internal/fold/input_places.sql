@@ -11,10 +11,10 @@ declare
     start    record;
 begin
     for run in
-        select begun.run_no, begun.first_seq, asked.through_seq
-        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
+        select begun.run_no, begun.first_seq, requested.through_seq
+        from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
         join agui.run_input as given
-            on given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+            on given.thread_key = input_places.thread_key and given.run_no = requested.run_no
         join agui.run as begun
             on begun.thread_key = given.thread_key and begun.run_no = given.run_no
         order by begun.run_no

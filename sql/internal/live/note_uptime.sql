@@ -14,7 +14,7 @@ declare
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
     current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if pg_is_in_recovery() then
         return;  -- writers use another server
@@ -34,13 +34,13 @@ begin
     if not found then
         return;
     end if;
-    moment := clock_timestamp();
+    now_at := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            when last.checked_at < now_at - gap or last.timeline <> current_timeline then now_at
             else last.up_since
         end,
-        checked_at = moment,
+        checked_at = now_at,
         timeline = current_timeline;
 end
 $$;

@@ -19,23 +19,23 @@ begin
     loop
         return query
         select nearest.*
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.*
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no = place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no = place
             order by state.version desc
             limit 1
         ) as nearest;
 
         -- The remaining keys, and the youngest earlier run at which one of them was saved.
-        select array_agg(asked.key), max(earlier.run_no)
+        select array_agg(requested.key), max(earlier.run_no)
         into missing, next_no
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.run_no
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no <= place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no <= place
             order by state.run_no desc
             limit 1
         ) as earlier
