@@ -198,7 +198,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"RUN_ERROR once a run went on", "done", events(failed), nil, pgagui.ErrRunEnded, "already finished"},
 		{"event after the end in the same call, strictly", "open", events(finished, token(1)), strict, pgagui.ErrRunEnded, "event 2 of the call comes after the end"},
 		{"event after RUN_ERROR after RUN_FINISHED, strictly", "open", events(finished, failed, failed), strict, pgagui.ErrRunEnded, "event 3 of the call comes after the end"},
-		{"late event with after_seq once a run went on", "done", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(3)}, pgagui.ErrRunEnded, `run "failed" went on from there`},
+		{"late event with after_seq once a run went on", "done", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(3)}, pgagui.ErrRunEnded, `run "failed" continues from it`},
 		{"late event with after_seq, strictly", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(9), pgagui.Strict()}, pgagui.ErrRunEnded, "already finished"},
 		{"late event behind what the log does not have", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(8)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
 		{"run id used twice", "done", events(started("done")), nil, pgagui.ErrRunIDInUse, "exists already"},

@@ -6003,7 +6003,7 @@ begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.append: thread_id and run_id must not be empty, and scope must not be null';
+            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
@@ -6092,7 +6092,7 @@ begin
                 raise exception using
                     errcode = 'UI009',
                     message = case
-                        when call.begins_with = 'RUN_STARTED' then format('%s already exists (it is %s)', subject, log_end.status)
+                        when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
                         else format('%s: event %s of the call is a RUN_STARTED, but the run has already begun', subject, call.restarts_at)
                     end,
                     hint = 'Use a new runId for a new run. To repeat a call whose answer was lost, pass after_seq.';
@@ -6491,7 +6491,7 @@ begin
         if bad_at is not null then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: event %s of the call has no member "type" that is a string', subject, bad_at);
+                message = format('%s: event %s of the call has no "type", which must be a string', subject, bad_at);
         end if;
     elsif lifecycle_n = 0 then
         return found;
@@ -18872,7 +18872,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''d7fa9a8097a6e3dba63c0d5b0931da8460aa30c36d01bf983fed73e4d64ed848'', ''{
+as 'select 2, ''d6dc0943b7bfbdc8f6ed4a5ed4fb4801ec8f3769453b28f0f3f2d543b4a78fbb'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

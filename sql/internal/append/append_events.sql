@@ -36,7 +36,7 @@ begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.append: thread_id and run_id must not be empty, and scope must not be null';
+            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
@@ -125,7 +125,7 @@ begin
                 raise exception using
                     errcode = 'UI009',
                     message = case
-                        when call.begins_with = 'RUN_STARTED' then format('%s already exists (it is %s)', subject, log_end.status)
+                        when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
                         else format('%s: event %s of the call is a RUN_STARTED, but the run has already begun', subject, call.restarts_at)
                     end,
                     hint = 'Use a new runId for a new run. To repeat a call whose answer was lost, pass after_seq.';

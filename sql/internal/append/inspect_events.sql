@@ -69,7 +69,7 @@ begin
         if bad_at is not null then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: event %s of the call has no member "type" that is a string', subject, bad_at);
+                message = format('%s: event %s of the call has no "type", which must be a string', subject, bad_at);
         end if;
     elsif lifecycle_n = 0 then
         return found;
