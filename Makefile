@@ -70,14 +70,14 @@ oracle-client: ## Install the official client for the tests that ask it, where n
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
-# Where the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
+# Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
 PLOTS ?= bin/bench
 
 .PHONY: bench
 bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS adds phases and flags: ARGS=append
-	@mkdir -p bin
-	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report bin/bench.json $(ARGS)
-	go run ./bench/plot bin/bench.json $(PLOTS)
+	@mkdir -p $(PLOTS)
+	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report $(PLOTS)/report.json $(ARGS)
+	go run ./bench/plot $(PLOTS)/report.json $(PLOTS)
 
 .PHONY: bench-peers
 bench-peers: ## Install what the benchmark is measured against, where npm is there

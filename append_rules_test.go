@@ -16,13 +16,13 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-func after(seq int64, more ...pgagui.AppendOption) []pgagui.AppendOption {
-	return append([]pgagui.AppendOption{pgagui.AfterSeq(seq)}, more...)
+func after(seq int64, more ...pgagui.AppendOptions) pgagui.AppendOptions {
+	return merged(append(more, afterSeq(seq))...)
 }
 
 func statusOf(t testing.TB, store *pgagui.Store, threadID, runID string) *pgagui.RunStatus {
 	t.Helper()
-	status, err := store.Status(context.Background(), threadID, runID)
+	status, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func statusOf(t testing.TB, store *pgagui.Store, threadID, runID string) *pgagui
 // wantProblems checks what verify says of a thread, as "severity run: problem".
 func wantProblems(t testing.TB, store *pgagui.Store, threadID string, want ...string) {
 	t.Helper()
-	problems, err := store.Verify(context.Background(), threadID)
+	problems, err := store.Maintenance().Verify(context.Background(), threadID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "root", events(started("root"), finished)) // 1, 2
-	mustAppend(t, store, "t", "r", events(started("r"), finished))       // 3, 4
-	mustAppend(t, store, "t", "sibling", events(startedFrom("sibling", "root")), pgagui.Parallel())
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished)) // 1, 2
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))       // 3, 4
+	mustAppend(t, store, "t", "sibling", rawEvents(startedFrom("sibling", "root")), pgagui.AppendOptions{Parallel: true})
 	for _, upkeep := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
 		if _, err := pool.Exec(ctx, upkeep); err != nil {
 			t.Fatal(err)
@@ -59,16 +59,16 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	}
 
 	// Only a writer that knows of the end goes on.
-	if _, err := store.Append(ctx, "t", "r", events(token(1))); !errors.Is(err, pgagui.ErrRunEnded) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunEnded) {
 		t.Errorf("without after_seq: %v", err)
 	}
-	if _, err := store.Append(ctx, "t", "r", events(token(1)), after(3)...); !errors.Is(err, pgagui.ErrConflictingRepeat) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), after(3)); !errors.Is(err, pgagui.ErrConflictingRepeat) {
 		t.Errorf("by a writer that does not know of the end: %v", err)
 	}
-	if _, err := store.Append(ctx, "t", "r", events(token(1)), after(9)...); !errors.Is(err, pgagui.ErrLogRewound) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), after(9)); !errors.Is(err, pgagui.ErrLogRewound) {
 		t.Errorf("by a writer that knows of more: %v", err)
 	}
-	if seq := mustAppend(t, store, "t", "r", events(finished, token(1)), after(3)...); seq != 6 {
+	if seq := mustAppend(t, store, "t", "r", rawEvents(finished, token(1)), after(3)); seq != 6 {
 		t.Errorf("the end once more, and an event: seq %d, want 6", seq)
 	}
 	var isCleared bool
@@ -79,11 +79,11 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	if err != nil || !isCleared {
 		t.Errorf("the row of the run is not as it should be (%v)", err)
 	}
-	mustAppend(t, store, "t", "r", events(started("r"), failed), after(6)...)
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), failed), after(6))
 	if status := statusOf(t, store, "t", "r"); status.Status != pgagui.Failed || status.LastSeq != 8 || !status.StopRequestedAt.IsZero() {
 		t.Errorf("after RUN_ERROR the run is %+v", status)
 	}
-	mustAppend(t, store, "t", "r", events(token(2), finished, token(3)), after(8)...)
+	mustAppend(t, store, "t", "r", rawEvents(token(2), finished, token(3)), after(8))
 	if status := statusOf(t, store, "t", "r"); status.Status != pgagui.Finished || status.LastSeq != 11 {
 		t.Errorf("after the last RUN_FINISHED the run is %+v", status)
 	}
@@ -91,13 +91,13 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	if head, err := store.Head(ctx, "t"); err != nil || head != "sibling" {
 		t.Errorf("the head is %q (%v)", head, err)
 	}
-	mustAppend(t, store, "t", "sibling", events(finished))
-	mustAppend(t, store, "t", "child", events(startedFrom("child", "r"), finished))
-	_, err = store.Append(ctx, "t", "r", events(token(4)), after(11)...)
+	mustAppend(t, store, "t", "sibling", rawEvents(finished))
+	mustAppend(t, store, "t", "child", rawEvents(startedFrom("child", "r"), finished))
+	_, err = store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(4)), after(11))
 	if !errors.Is(err, pgagui.ErrRunEnded) || !strings.Contains(err.Error(), `run "child" went on from there`) {
 		t.Errorf("once a run went on from it: %v", err)
 	}
-	if seq := mustAppend(t, store, "t", "r", events(finished, token(3)), after(9)...); seq != 11 {
+	if seq := mustAppend(t, store, "t", "r", rawEvents(finished, token(3)), after(9)); seq != 11 {
 		t.Errorf("a repeat: seq %d, want 11", seq)
 	}
 	wantProblems(t, store, "t",
@@ -105,23 +105,23 @@ func TestEventsAfterTheEnd(t *testing.T) {
 		`note r: the run goes on after the RUN_FINISHED at seq 4 that ended it, to seq 11`)
 
 	// In the call that ends a run, anything goes.
-	mustAppend(t, store, "once", "r", events(token(1), started("r"), finished, failed, token(2), started("r")), after(0)...)
+	mustAppend(t, store, "once", "r", rawEvents(token(1), started("r"), finished, failed, token(2), started("r")), after(0))
 	if status := statusOf(t, store, "once", "r"); status.Status != pgagui.Failed || status.LastSeq != 6 {
 		t.Errorf("the run is %+v", status)
 	}
-	mustAppend(t, store, "twice", "r", events(started("r"), started("r"), finished))
+	mustAppend(t, store, "twice", "r", rawEvents(started("r"), started("r"), finished))
 	wantProblems(t, store, "once",
 		`note r: the run does not begin with RUN_STARTED`,
 		`note r: the run has a second RUN_STARTED, at seq 6`,
 		`note r: the run goes on after the RUN_ERROR at seq 4 that ended it, to seq 6`)
 
 	// A run that was cut off stays so.
-	mustAppend(t, store, "gone", "r", events(started("r"), token(1)), after(0)...)
-	last, err := store.Abandon(ctx, "gone", "r", "gone")
+	mustAppend(t, store, "gone", "r", rawEvents(started("r"), token(1)), after(0))
+	last, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Append(ctx, "gone", "r", events(token(2)), after(last)...); !errors.Is(err, pgagui.ErrRunCutOff) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, rawEvents(token(2)), after(last)); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("after the run was cut off: %v", err)
 	}
 }
@@ -130,23 +130,23 @@ func TestARunMayBeginWithAnyEvent(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "before", events(started("before"), finished))
+	mustAppend(t, store, "t", "before", rawEvents(started("before"), finished))
 	for _, try := range []struct {
-		options []pgagui.AppendOption
+		options pgagui.AppendOptions
 		want    error
 	}{
-		{nil, pgagui.ErrUnknownRun},
+		{pgagui.AppendOptions{}, pgagui.ErrUnknownRun},
 		{after(7), pgagui.ErrLogRewound},
-		{after(0, pgagui.Strict()), pgagui.ErrUnknownRun},
+		{after(0, pgagui.AppendOptions{Strict: true}), pgagui.ErrUnknownRun},
 	} {
-		if _, err := store.Append(ctx, "t", "r", events(token(1)), try.options...); !errors.Is(err, try.want) {
+		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), try.options); !errors.Is(err, try.want) {
 			t.Errorf("%v, want %v", err, try.want)
 		}
 	}
-	mustAppend(t, store, "t", "r", events(token(1)), after(0)...)
-	mustAppend(t, store, "t", "r", events(token(1), startedFrom("r", "nobody"), token(2)), after(0)...)
-	mustAppend(t, store, "t", "r", events(started("r"), finished), after(5)...)
-	lineage, err := store.Lineage(ctx, "t", "r")
+	mustAppend(t, store, "t", "r", rawEvents(token(1)), after(0))
+	mustAppend(t, store, "t", "r", rawEvents(token(1), startedFrom("r", "nobody"), token(2)), after(0))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished), after(5))
+	lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || !slices.Equal(runIDs(lineage), []string{"before", "r"}) {
 		t.Errorf("the lineage is %q (%v)", runIDs(lineage), err)
 	}
@@ -171,10 +171,10 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	const input = "{\"threadId\" : \"t\",\n\t\"messages\":[{\"id\":\"u\",\"role\":\"user\",\"content\":\"\\u0000 \\ud83d hi\"}],\"state\":{\"n\":1.0},\"state\":{\"n\":2.50}}"
-	other := pgagui.WithInput(json.RawMessage(`{"threadId":"t"}`))
-	given := pgagui.WithInput(json.RawMessage(input))
+	other := pgagui.AppendOptions{Input: json.RawMessage(`{"threadId":"t"}`)}
+	given := pgagui.AppendOptions{Input: json.RawMessage(input)}
 	const answer = `{"type":"TEXT_MESSAGE_START","messageId":"a"}`
-	mustAppend(t, store, "t", "r", events(started("r"), answer), after(0, given)...)
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), answer), after(0, given))
 	if got := inputOf(t, pool, "t"); !slices.Equal(got, []string{input}) {
 		t.Errorf("the input is kept as %q", got)
 	}
@@ -192,27 +192,27 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	for _, try := range []struct {
 		name    string
 		events  []json.RawMessage
-		options []pgagui.AppendOption
+		options pgagui.AppendOptions
 		want    error
 		says    string
 	}{
-		{"repeat", events(started("r"), answer), after(0, given), nil, ""},
-		{"a smaller repeat", events(started("r")), after(0, given), nil, ""},
-		{"repeat with another", events(started("r"), answer), after(0, other), pgagui.ErrConflictingRepeat, "input of the call differs"},
-		{"repeat with other white space", events(started("r"), answer), after(0, pgagui.WithInput(json.RawMessage(input+" "))), pgagui.ErrConflictingRepeat, "input of the call differs"},
-		{"repeat without", events(started("r"), answer), after(0), pgagui.ErrConflictingRepeat, "the call brings none"},
-		{"the next call", events(token(1)), after(2, given), pgagui.ErrInvalidEvents, "with the call that begins a run"},
-		{"the next call, not knowing", events(token(1)), []pgagui.AppendOption{given}, pgagui.ErrInvalidEvents, "with the call that begins a run"},
-		{"once more, not knowing", events(started("r")), []pgagui.AppendOption{given}, pgagui.ErrRunIDInUse, "exists already"},
-		{"repeat with more", events(started("r"), answer, finished), after(0, given), nil, ""},
+		{"repeat", rawEvents(started("r"), answer), after(0, given), nil, ""},
+		{"a smaller repeat", rawEvents(started("r")), after(0, given), nil, ""},
+		{"repeat with another", rawEvents(started("r"), answer), after(0, other), pgagui.ErrConflictingRepeat, "input of the call differs"},
+		{"repeat with other white space", rawEvents(started("r"), answer), after(0, pgagui.AppendOptions{Input: json.RawMessage(input + " ")}), pgagui.ErrConflictingRepeat, "input of the call differs"},
+		{"repeat without", rawEvents(started("r"), answer), after(0), pgagui.ErrConflictingRepeat, "the call brings none"},
+		{"the next call", rawEvents(token(1)), after(2, given), pgagui.ErrInvalidEvents, "with the call that begins a run"},
+		{"the next call, not knowing", rawEvents(token(1)), given, pgagui.ErrInvalidEvents, "with the call that begins a run"},
+		{"once more, not knowing", rawEvents(started("r")), given, pgagui.ErrRunIDInUse, "exists already"},
+		{"repeat with more", rawEvents(started("r"), answer, finished), after(0, given), nil, ""},
 	} {
-		_, err := store.Append(ctx, "t", "r", try.events, try.options...)
+		_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, try.events, try.options)
 		if !errors.Is(err, try.want) || err != nil && !strings.Contains(err.Error(), try.says) {
 			t.Errorf("%s: %v, want %v", try.name, err, try.want)
 		}
 	}
-	mustAppend(t, store, "t", "without", events(started("without"), finished), after(0)...)
-	if _, err := store.Append(ctx, "t", "without", events(started("without")), after(0, given)...); !errors.Is(err, pgagui.ErrConflictingRepeat) {
+	mustAppend(t, store, "t", "without", rawEvents(started("without"), finished), after(0))
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "without"}, rawEvents(started("without")), after(0, given)); !errors.Is(err, pgagui.ErrConflictingRepeat) {
 		t.Errorf("repeat with an input, of a run without: %v", err)
 	}
 
@@ -228,7 +228,7 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 		"too deep":  {`{"x":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, started("new"), pgagui.ErrLimitExceeded},
 		"too large": {string(large), `{"type":"RUN_STARTED","x":"` + strings.Repeat("x", 33<<20) + `"}`, pgagui.ErrLimitExceeded},
 	} {
-		_, err := store.Append(ctx, "t", "new", events(try.event), pgagui.WithInput(json.RawMessage(try.input)))
+		_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "new"}, rawEvents(try.event), pgagui.AppendOptions{Input: json.RawMessage(try.input)})
 		if !errors.Is(err, try.want) {
 			t.Errorf("%s: %v, want %v", name, err, try.want)
 		}
@@ -238,13 +238,13 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	}
 
 	// What RUN_STARTED carries counts alone; what is not an object counts as nothing.
-	mustAppend(t, store, "carried", "r", events(`{"type":"RUN_STARTED","input":{"state":"own"}}`, finished), given)
+	mustAppend(t, store, "carried", "r", rawEvents(`{"type":"RUN_STARTED","input":{"state":"own"}}`, finished), given)
 	if state, err := store.State(ctx, "carried", pgagui.At{}); err != nil || string(state) != `"own"` {
 		t.Errorf("the state is %s (%v)", state, err)
 	}
 	wantProblems(t, store, "carried", `note r: the RUN_STARTED at seq 1 carries another input than is stored beside the events: its own counts`)
-	mustAppend(t, store, "null", "r", events(`{"type":"RUN_STARTED","input":null}`, finished), given)
-	mustAppend(t, store, "odd", "r", events(`{"type":"RUN_STARTED","input":5}`, finished), given)
+	mustAppend(t, store, "null", "r", rawEvents(`{"type":"RUN_STARTED","input":null}`, finished), given)
+	mustAppend(t, store, "odd", "r", rawEvents(`{"type":"RUN_STARTED","input":5}`, finished), given)
 	for _, thread := range []string{"null", "odd"} {
 		if state, err := store.State(ctx, thread, pgagui.At{}); err != nil || string(state) != `{"n":2.50}` {
 			t.Errorf("%s: the state is %s (%v)", thread, state, err)
@@ -253,7 +253,7 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	}
 
 	// Nothing of it is left when the thread is erased.
-	if _, err := store.Erase(ctx, "t", "asked for"); err != nil {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "asked for"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := inputOf(t, pool, "t"); len(got) > 0 {
@@ -265,7 +265,7 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 func TestNobodyChangesAnInput(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r")), pgagui.WithInput(json.RawMessage(`{}`)))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")), pgagui.AppendOptions{Input: json.RawMessage(`{}`)})
 	for _, statement := range []string{`update agui.run_input set input = '[]'`, `delete from agui.run_input`, `truncate agui.run_input`, `update agui.run set parent_given = true`} {
 		if _, err := pool.Exec(context.Background(), statement); err == nil {
 			t.Errorf("%s succeeded", statement)
@@ -277,55 +277,55 @@ func TestTheParentComesBesideTheEvents(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "a", events(started("a"), finished))
-	mustAppend(t, store, "t", `b\`, events(started(`b\`), finished))
+	mustAppend(t, store, "t", "a", rawEvents(started("a"), finished))
+	mustAppend(t, store, "t", `b\`, rawEvents(started(`b\`), finished))
 	for _, run := range []struct {
 		id      string
 		opening string
-		option  pgagui.AppendOption
+		option  pgagui.AppendOptions
 		want    string
 	}{
-		{"given", started("given"), pgagui.WithParent("a"), "a"},
-		{"with a backslash", started("with a backslash"), pgagui.WithParent(`b\`), `b\`},
-		{"a second root", started("a second root"), pgagui.NoParent(), ""},
-		{"wins", startedFrom("wins", "a"), pgagui.WithParent(`b\`), `b\`},
-		{"wins over an unknown one", startedFrom("wins over an unknown one", "unknown"), pgagui.NoParent(), ""},
-		{"empty", startedFrom("empty", "a"), pgagui.WithParent(""), "a"},
-		{"the same", startedFrom("the same", "a"), pgagui.WithParent("a"), "a"},
-		{"by an error", failed, pgagui.WithParent("a"), "a"},
+		{"given", started("given"), pgagui.AppendOptions{ParentRunID: "a"}, "a"},
+		{"with a backslash", started("with a backslash"), pgagui.AppendOptions{ParentRunID: `b\`}, `b\`},
+		{"a second root", started("a second root"), pgagui.AppendOptions{NoParent: true}, ""},
+		{"wins", startedFrom("wins", "a"), pgagui.AppendOptions{ParentRunID: `b\`}, `b\`},
+		{"wins over an unknown one", startedFrom("wins over an unknown one", "unknown"), pgagui.AppendOptions{NoParent: true}, ""},
+		{"empty", startedFrom("empty", "a"), pgagui.AppendOptions{ParentRunID: ""}, "a"},
+		{"the same", startedFrom("the same", "a"), pgagui.AppendOptions{ParentRunID: "a"}, "a"},
+		{"by an error", failed, pgagui.AppendOptions{ParentRunID: "a"}, "a"},
 	} {
-		mustAppend(t, store, "t", run.id, events(run.opening), pgagui.AfterSeq(0), run.option)
-		mustAppend(t, store, "t", run.id, events(run.opening, finished), pgagui.AfterSeq(0), run.option)
-		if status := statusOf(t, store, "t", run.id); status.Parent != run.want {
-			t.Errorf("%s: the parent is %q, want %q", run.id, status.Parent, run.want)
+		mustAppend(t, store, "t", run.id, rawEvents(run.opening), afterSeq(0), run.option)
+		mustAppend(t, store, "t", run.id, rawEvents(run.opening, finished), afterSeq(0), run.option)
+		if status := statusOf(t, store, "t", run.id); status.ParentRunID != run.want {
+			t.Errorf("%s: the parent is %q, want %q", run.id, status.ParentRunID, run.want)
 		}
 	}
 	for _, try := range []struct {
 		run    string
-		option pgagui.AppendOption
+		option pgagui.AppendOptions
 		want   error
 		says   string
 	}{
-		{"new", pgagui.WithParent("unknown"), pgagui.ErrUnknownParent, `parent "unknown"`},
-		{"new", pgagui.WithParent("new"), pgagui.ErrUnknownParent, `parent "new"`},
-		{"new", pgagui.WithParent(`b\u005c`), pgagui.ErrUnknownParent, `parent`},
-		{"given", pgagui.WithParent(`b\`), pgagui.ErrConflictingRepeat, `names "b\" as its parent, it was begun with "a"`},
-		{"given", pgagui.NoParent(), pgagui.ErrConflictingRepeat, `names no run as its parent, it was begun with "a"`},
-		{"a second root", pgagui.WithParent("a"), pgagui.ErrConflictingRepeat, `names "a" as its parent, it was begun with none`},
-		{"given", pgagui.WithParent("a"), nil, ""},
-		{"empty", pgagui.WithParent("a"), nil, ""}, // no contradiction
+		{"new", pgagui.AppendOptions{ParentRunID: "unknown"}, pgagui.ErrUnknownParent, `parent "unknown"`},
+		{"new", pgagui.AppendOptions{ParentRunID: "new"}, pgagui.ErrUnknownParent, `parent "new"`},
+		{"new", pgagui.AppendOptions{ParentRunID: `b\u005c`}, pgagui.ErrUnknownParent, `parent`},
+		{"given", pgagui.AppendOptions{ParentRunID: `b\`}, pgagui.ErrConflictingRepeat, `names "b\" as its parent, it was begun with "a"`},
+		{"given", pgagui.AppendOptions{NoParent: true}, pgagui.ErrConflictingRepeat, `names no run as its parent, it was begun with "a"`},
+		{"a second root", pgagui.AppendOptions{ParentRunID: "a"}, pgagui.ErrConflictingRepeat, `names "a" as its parent, it was begun with none`},
+		{"given", pgagui.AppendOptions{ParentRunID: "a"}, nil, ""},
+		{"empty", pgagui.AppendOptions{ParentRunID: "a"}, nil, ""}, // no contradiction
 	} {
 		opening := started(try.run)
 		if try.run == "empty" {
 			opening = startedFrom("empty", "a")
 		}
-		_, err := store.Append(ctx, "t", try.run, events(opening), pgagui.AfterSeq(0), try.option)
+		_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: try.run}, rawEvents(opening), after(0, try.option))
 		if !errors.Is(err, try.want) || err != nil && !strings.Contains(err.Error(), try.says) {
 			t.Errorf("%s: %v, want %v that says %s", try.run, err, try.want, try.says)
 		}
 	}
-	mustAppend(t, store, "t", "open", events(started("open")))
-	if _, err := store.Append(ctx, "t", "new", events(started("new")), pgagui.Parallel(), pgagui.WithParent("open")); !errors.Is(err, pgagui.ErrParentInProgress) {
+	mustAppend(t, store, "t", "open", rawEvents(started("open")))
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "new"}, rawEvents(started("new")), pgagui.AppendOptions{Parallel: true, ParentRunID: "open"}); !errors.Is(err, pgagui.ErrParentInProgress) {
 		t.Errorf("parent in progress: %v", err)
 	}
 	wantProblems(t, store, "t",
@@ -344,30 +344,31 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 	const begin = 1_700_000_000_000
 	hour := int64(time.Hour / time.Millisecond)
 	future := time.Now().UnixMilli() + hour
-	imported := []json.RawMessage{}
-	imported = append(imported, events(
+	all := []json.RawMessage{}
+	all = append(all, rawEvents(
 		`{"type":"RUN_STARTED","runId":"r"}`, // no time before it: with the next
 		at(begin), at(begin+1), `{"type":"CUSTOM"}`, at(begin+2), at(begin-5000),
 		`{"type":"CUSTOM","timestamp":"2023-11-14T22:13:21.5Z"}`,
 		at(begin+2*hour), `{"type":"CUSTOM","timestamp":"soon"}`, at(begin+10*hour), finished)...)
 	want := []int64{begin, begin, begin + 1, begin + 1, begin + 2, begin + 2, begin + 1500, begin + 2*hour, begin + 2*hour, begin + 10*hour, begin + 10*hour}
-	input := pgagui.WithInput(json.RawMessage(`{"messages":[]}`))
+	input := pgagui.AppendOptions{Input: json.RawMessage(`{"messages":[]}`)}
 	// In one call, in several, and repeated.
-	for size := 1; size <= len(imported); size += 3 {
+	for size := 1; size <= len(all); size += 3 {
 		thread := fmt.Sprint("t", size)
 		seq := int64(0)
-		for from := 0; from < len(imported); from += size {
+		for from := 0; from < len(all); from += size {
 			for range 2 {
 				options := after(seq)
 				if seq == 0 {
-					options = append(options, input)
+					options = after(seq, input)
 				}
-				next, err := store.Import(ctx, thread, "r", imported[from:min(from+size, len(imported))], options...)
+				options.TimesFromEvents = true
+				next, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, all[from:min(from+size, len(all))], options)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if from+size >= len(imported) || next != seq+int64(size) {
-					if next != int64(len(imported)) {
+				if from+size >= len(all) || next != seq+int64(size) {
+					if next != int64(len(all)) {
 						t.Fatalf("%s: seq %d", thread, next)
 					}
 				}
@@ -403,9 +404,9 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 	}
 
 	// Times never fall along the log, and are never in the future.
-	mustAppend(t, store, "now", "r1", events(started("r1"), finished))
+	mustAppend(t, store, "now", "r1", rawEvents(started("r1"), finished))
 	now := statusOf(t, store, "now", "r1").EndedAt
-	if _, err := store.Import(ctx, "now", "r2", events(started("r2"), at(begin), at(future), at(begin+1))); err != nil {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "now", RunID: "r2"}, rawEvents(started("r2"), at(begin), at(future), at(begin+1)), pgagui.AppendOptions{TimesFromEvents: true}); err != nil {
 		t.Fatal(err)
 	}
 	for event, err := range store.Events(ctx, "now", pgagui.EventsOptions{RunID: "r2"}) {
@@ -419,14 +420,17 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 		t.Errorf("the imported thread is of %v (%v)", created, err)
 	}
 
+	imported := func(afterSeq int64) pgagui.AppendOptions {
+		return after(afterSeq, pgagui.AppendOptions{TimesFromEvents: true})
+	}
 	// A run of long ago that has not ended counts as alive: its thread is not to be closed behind it.
-	if _, err := store.Import(ctx, "open", "r", events(at(begin), at(begin+1)), after(0)...); err != nil {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "r"}, rawEvents(at(begin), at(begin+1)), imported(0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Append(ctx, "open", "next", events(started("next"))); !errors.Is(err, pgagui.ErrRunInProgress) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 		t.Errorf("a run beside the imported one: %v", err)
 	}
-	if _, err := store.Import(ctx, "open", "r", events(at(begin+2*hour), finished), after(2)...); err != nil {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "r"}, rawEvents(at(begin+2*hour), finished), imported(2)); err != nil {
 		t.Fatal(err)
 	}
 	if status := statusOf(t, store, "open", "r"); status.EndedAt.UnixMilli() != begin+2*hour {
@@ -443,23 +447,23 @@ func aRecordingBringsInputAndParent(t *testing.T, address string) {
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 20 * time.Millisecond})
-	mustAppend(t, store, "t", "a", events(started("a"), finished))
-	mustAppend(t, store, "t", "b", events(started("b"), finished))
+	mustAppend(t, store, "t", "a", rawEvents(started("a"), finished))
+	mustAppend(t, store, "t", "b", rawEvents(started("b"), finished))
 	input := json.RawMessage(`{ "messages": [{"id":"u","role":"user","content":"hi"}] }`)
-	options := map[string]pgagui.RecordOptions{
-		"input":  {Input: input, Parent: "b", Parallel: true},
-		"parent": {Parent: "a", Parallel: true},
+	options := map[string]pgagui.BeginOptions{
+		"input":  {Input: input, ParentRunID: "b", Parallel: true},
+		"parent": {ParentRunID: "a", Parallel: true},
 		"root":   {NoParent: true, Input: input, Parallel: true},
-		"plain":  {Parallel: true, Parent: "b"},
+		"plain":  {Parallel: true, ParentRunID: "b"},
 	}
 	var recordings []*pgagui.Recording
 	for run, options := range options { // all of them in one call
-		recording := recorder.Begin(t.Context(), "t", run, options)
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: run}, options)
 		mustRecord(t, recording, started(run), token(1))
 		recordings = append(recordings, recording)
 	}
 	// And one that breaks the protocol.
-	other := recorder.Begin(t.Context(), "other", "r", pgagui.RecordOptions{})
+	other := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "other", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, other, token(0), started("r"), finished, token(1))
 	mustFlush(t, other)
 	mustRecord(t, other, finished)
@@ -482,8 +486,8 @@ func aRecordingBringsInputAndParent(t *testing.T, address string) {
 		t.Errorf("the inputs are %q", got)
 	}
 	for run, want := range map[string]string{"parent": "a", "root": "", "plain": "b"} {
-		if status := statusOf(t, store, "t", run); status.Parent != want {
-			t.Errorf("%s: the parent is %q, want %q", run, status.Parent, want)
+		if status := statusOf(t, store, "t", run); status.ParentRunID != want {
+			t.Errorf("%s: the parent is %q, want %q", run, status.ParentRunID, want)
 		}
 	}
 	messages, err := store.Messages(t.Context(), "t", pgagui.At{RunID: "root"})
@@ -491,8 +495,8 @@ func aRecordingBringsInputAndParent(t *testing.T, address string) {
 		t.Errorf("messages are %s (%v)", messages, err)
 	}
 
-	odd := recorder.Begin(t.Context(), "t", "odd", pgagui.RecordOptions{Input: json.RawMessage(`"x`)})
-	if err := odd.Record(t.Context(), events(started("odd"))...); !errors.Is(err, pgagui.ErrInvalidEvents) {
+	odd := pgagui.RunRef{ThreadID: "t", RunID: "odd"}
+	if _, err := recorder.Begin(t.Context(), odd, pgagui.BeginOptions{Input: json.RawMessage(`"x`)}); !errors.Is(err, pgagui.ErrInvalidEvents) {
 		t.Errorf("an input that is no JSON: %v", err)
 	}
 }
@@ -502,7 +506,7 @@ func TestFollowersOfRunsThatGoOnAfterTheirEnd(t *testing.T) {
 	t.Parallel()
 	_, pool := newStore(t)
 	store := pgagui.New(pool, &pgagui.Config{PollInterval: time.Millisecond})
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	type result struct {
 		seen []pgagui.Event
 		err  error
@@ -524,7 +528,7 @@ func TestFollowersOfRunsThatGoOnAfterTheirEnd(t *testing.T) {
 		}()
 		<-begun
 	}
-	mustAppend(t, store, "t", "r", events(finished, started("r"), token(1)), pgagui.AfterSeq(1))
+	mustAppend(t, store, "t", "r", rawEvents(finished, started("r"), token(1)), afterSeq(1))
 	for range 3 {
 		select {
 		case r := <-results:
@@ -550,11 +554,11 @@ func TestFollowersOfRunsThatGoOnAfterTheirEnd(t *testing.T) {
 		seen = append(seen, event)
 		switch event.Seq {
 		case 4:
-			mustAppend(t, store, "t", "r", events(started("r"), token(2)), pgagui.AfterSeq(4))
+			mustAppend(t, store, "t", "r", rawEvents(started("r"), token(2)), afterSeq(4))
 		case 6:
-			mustAppend(t, store, "t", "next", events(token(3)), pgagui.AfterSeq(0))
+			mustAppend(t, store, "t", "next", rawEvents(token(3)), afterSeq(0))
 		case 7:
-			mustAppend(t, store, "t", "next", events(finished, token(4)), pgagui.AfterSeq(7))
+			mustAppend(t, store, "t", "next", rawEvents(finished, token(4)), afterSeq(7))
 		case 9:
 			stop()
 		}

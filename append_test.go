@@ -17,10 +17,10 @@ import (
 func TestAppendReturnsTheSeqOfTheLastEvent(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	if seq := mustAppend(t, store, "t", "r1", events(started("r1"), token(1))); seq != 2 {
+	if seq := mustAppend(t, store, "t", "r1", rawEvents(started("r1"), token(1))); seq != 2 {
 		t.Errorf("first call: seq %d, want 2", seq)
 	}
-	if seq := mustAppend(t, store, "t", "r1", events(token(2), token(3), finished)); seq != 5 {
+	if seq := mustAppend(t, store, "t", "r1", rawEvents(token(2), token(3), finished)); seq != 5 {
 		t.Errorf("second call: seq %d, want 5", seq)
 	}
 	mustVerify(t, store, "t")
@@ -30,7 +30,7 @@ func TestAppendReturnsTheSeqOfTheLastEvent(t *testing.T) {
 func TestEventsComeBackByteForByte(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	given := events(
+	given := rawEvents(
 		started("r"),
 		`{"type":"CUSTOM","name":"nul","value":"a\u0000b"}`,
 		`{"type":"CUSTOM","name":"half an emoji","value":"\ud83d"}`,
@@ -81,7 +81,7 @@ func TestAnEventMayBeLarge(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	large := `{"type":"STATE_SNAPSHOT","snapshot":{"text":"` + strings.Repeat("0123456789abcdef", 1<<20) + `"}}`
-	mustAppend(t, store, "t", "r", events(started("r"), large, finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), large, finished))
 	if got := payloads(t, store, "t", "r"); got[1] != large {
 		t.Errorf("an event of %d bytes came back as one of %d bytes", len(large), len(got[1]))
 	}
@@ -97,9 +97,9 @@ func TestAnEventMayBeLarge(t *testing.T) {
 func TestARepeatedCallIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	all := events(started("r"), token(1), token(2), token(3), token(4), finished)
-	mustAppend(t, store, "t", "r", all[:3], pgagui.AfterSeq(0))
-	mustAppend(t, store, "t", "r", all[3:5], pgagui.AfterSeq(3))
+	all := rawEvents(started("r"), token(1), token(2), token(3), token(4), finished)
+	mustAppend(t, store, "t", "r", all[:3], afterSeq(0))
+	mustAppend(t, store, "t", "r", all[3:5], afterSeq(3))
 
 	repeats := []struct {
 		name     string
@@ -116,7 +116,7 @@ func TestARepeatedCallIsStoredOnce(t *testing.T) {
 		{"the end alone", all[5:], 5, 6},
 	}
 	for _, repeat := range repeats {
-		if seq := mustAppend(t, store, "t", "r", repeat.events, pgagui.AfterSeq(repeat.afterSeq)); seq != repeat.want {
+		if seq := mustAppend(t, store, "t", "r", repeat.events, afterSeq(repeat.afterSeq)); seq != repeat.want {
 			t.Errorf("%s: seq %d, want %d", repeat.name, seq, repeat.want)
 		}
 	}
@@ -129,18 +129,18 @@ func TestARepeatedCallIsStoredOnce(t *testing.T) {
 func TestARepeatIsFoundAmongRunsSideBySide(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "root", events(started("root"), finished))
-	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")), pgagui.Parallel()) // 3
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel()) // 4
-	mustAppend(t, store, "t", "a", events(token(1)), pgagui.AfterSeq(3))                // 5
-	mustAppend(t, store, "t", "b", events(token(2)), pgagui.AfterSeq(4))                // 6
-	if seq := mustAppend(t, store, "t", "a", events(token(1), token(3)), pgagui.AfterSeq(3)); seq != 7 {
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
+	mustAppend(t, store, "t", "a", rawEvents(startedFrom("a", "root")), pgagui.AppendOptions{Parallel: true}) // 3
+	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true}) // 4
+	mustAppend(t, store, "t", "a", rawEvents(token(1)), afterSeq(3))                                          // 5
+	mustAppend(t, store, "t", "b", rawEvents(token(2)), afterSeq(4))                                          // 6
+	if seq := mustAppend(t, store, "t", "a", rawEvents(token(1), token(3)), afterSeq(3)); seq != 7 {
 		t.Errorf("repeat with more: seq %d, want 7", seq)
 	}
-	if seq := mustAppend(t, store, "t", "a", events(token(1)), pgagui.AfterSeq(3)); seq != 5 {
+	if seq := mustAppend(t, store, "t", "a", rawEvents(token(1)), afterSeq(3)); seq != 5 {
 		t.Errorf("repeat: seq %d, want 5", seq)
 	}
-	if seq := mustAppend(t, store, "t", "b", events(token(4)), pgagui.AfterSeq(6)); seq != 8 {
+	if seq := mustAppend(t, store, "t", "b", rawEvents(token(4)), afterSeq(6)); seq != 8 {
 		t.Errorf("next call of the other run: seq %d, want 8", seq)
 	}
 	mustVerify(t, store, "t")
@@ -150,15 +150,15 @@ func TestAppendRefuses(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "other", "elsewhere", events(started("elsewhere"), finished))
-	mustAppend(t, store, "t", "done", events(started("done"), token(1), finished))
-	mustAppend(t, store, "t", "failed", events(started("failed"), failed))
-	mustAppend(t, store, "t", "leaf", events(started("leaf"), token(1), token(4), finished)) // 6 to 9
-	mustAppend(t, store, "t", "open", events(startedFrom("open", "failed")))
+	mustAppend(t, store, "other", "elsewhere", rawEvents(started("elsewhere"), finished))
+	mustAppend(t, store, "t", "done", rawEvents(started("done"), token(1), finished))
+	mustAppend(t, store, "t", "failed", rawEvents(started("failed"), failed))
+	mustAppend(t, store, "t", "leaf", rawEvents(started("leaf"), token(1), token(4), finished)) // 6 to 9
+	mustAppend(t, store, "t", "open", rawEvents(startedFrom("open", "failed")))
 
 	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`
 	wide := `{"type":"CUSTOM","value":[` + strings.Repeat("[],{},", 2000) + `1,"` + strings.Repeat("[", 5000) + `"]}`
-	if _, err := store.Append(ctx, "t", "open", events(wide)); err != nil {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "open"}, rawEvents(wide), pgagui.AppendOptions{}); err != nil {
 		t.Errorf("many brackets that are not deep: %v", err)
 	}
 
@@ -166,57 +166,57 @@ func TestAppendRefuses(t *testing.T) {
 		name    string
 		runID   string
 		events  []json.RawMessage
-		options []pgagui.AppendOption
+		options pgagui.AppendOptions
 		want    error
 		says    string
 	}{
-		{"no event", "open", events(), nil, pgagui.ErrInvalidEvents, "empty array"},
-		{"an event that is no object", "open", events(token(1), `"text"`), nil, pgagui.ErrInvalidEvents, "event 2 of the call is not a JSON object"},
-		{"no type", "open", events(token(1), `{"Type":"CUSTOM"}`), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
-		{"a type that is no string", "open", events(`{"type":7}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
-		{"an array in place of an event", "open", events(`[{"type":"CUSTOM"}]`), nil, pgagui.ErrInvalidEvents, "event 1 of the call is not a JSON object"},
-		{"a type that is no string in the end", "open", events(`{"type":"CUSTOM","type":true}`), nil, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
-		{"the same among others", "open", events(token(1), `{"type":"CUSTOM","type":[]}`, token(2)), nil, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
-		{"no JSON", "open", events(`{"type":`), nil, pgagui.ErrInvalidEvents, "not JSON"},
-		{"too deep", "open", events(deep), nil, pgagui.ErrLimitExceeded, "more than 1000 levels deep"},
-		{"too deep among others", "open", events(token(1), deep, token(2)), nil, pgagui.ErrLimitExceeded, "event 2 of the call is nested more than 1000 levels deep"},
-		{"deeper than the server's stack", "open", events(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), nil, pgagui.ErrLimitExceeded, "levels deep"},
-		{"no run id", "", events(started("")), nil, pgagui.ErrInvalidEvents, "run id"},
-		{"a run id that is too long", strings.Repeat("x", 1025), events(`{"type":"RUN_STARTED"}`), nil, pgagui.ErrLimitExceeded, "1,024 bytes"},
-		{"unknown run", "new", events(token(1)), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
-		{"unknown run that finishes", "new", events(finished), nil, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
-		{"unknown run that the writer remembers", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(9)}, pgagui.ErrLogRewound, "has seen its seq 9"},
-		{"unknown parent", "new", events(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
-		{"parent of another thread", "new", events(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},
-		{"itself as parent", "new", events(startedFrom("new", "new")), parallel, pgagui.ErrUnknownParent, `parent "new"`},
-		{"parent in progress", "new", events(startedFrom("new", "open")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
-		{"head in progress", "new", events(started("new")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
-		{"another run in progress", "new", events(startedFrom("new", "done")), nil, pgagui.ErrRunInProgress, `run "open" is in progress`},
-		{"late event", "done", events(token(2)), nil, pgagui.ErrRunEnded, "already finished"},
-		{"late event after RUN_ERROR", "failed", events(token(2)), nil, pgagui.ErrRunEnded, "already failed"},
-		{"RUN_ERROR after RUN_ERROR", "failed", events(failed), nil, pgagui.ErrRunEnded, "already failed"},
-		{"RUN_ERROR once a run went on", "done", events(failed), nil, pgagui.ErrRunEnded, "already finished"},
-		{"event after the end in the same call, strictly", "open", events(finished, token(1)), strict, pgagui.ErrRunEnded, "event 2 of the call comes after the end"},
-		{"event after RUN_ERROR after RUN_FINISHED, strictly", "open", events(finished, failed, failed), strict, pgagui.ErrRunEnded, "event 3 of the call comes after the end"},
-		{"late event with after_seq once a run went on", "done", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(3)}, pgagui.ErrRunEnded, `run "failed" continues from it`},
-		{"late event with after_seq, strictly", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(9), pgagui.Strict()}, pgagui.ErrRunEnded, "already finished"},
-		{"late event behind what the log does not have", "leaf", events(token(2)), []pgagui.AppendOption{pgagui.AfterSeq(8)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
-		{"run id used twice", "done", events(started("done")), nil, pgagui.ErrRunIDInUse, "exists already"},
-		{"second RUN_STARTED", "open", events(started("open")), nil, pgagui.ErrRunIDInUse, "exists already"},
-		{"RUN_STARTED in the middle", "open", events(token(1), started("open")), nil, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
-		{"RUN_STARTED in the middle, strictly", "open", events(token(1), started("open")), []pgagui.AppendOption{pgagui.AfterSeq(11), pgagui.Strict()}, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
-		{"second RUN_STARTED with after_seq, strictly", "open", events(started("open")), []pgagui.AppendOption{pgagui.AfterSeq(11), pgagui.Strict()}, pgagui.ErrRunIDInUse, "exists already"},
-		{"second RUN_STARTED of another run", "open", events(started("done")), []pgagui.AppendOption{pgagui.AfterSeq(11)}, pgagui.ErrRunIDInUse, `names another run, "done"`},
-		{"a first event of another type, strictly", "new", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(0), pgagui.Strict()}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
-		{"another thread, strictly", "new", events(`{"type":"RUN_STARTED","threadId":"other"}`), strict, pgagui.ErrOtherThread, `another thread, "other"`},
-		{"RUN_STARTED of another run", "new", events(started("newer")), nil, pgagui.ErrRunIDInUse, `names another run, "newer"`},
-		{"repeat that differs", "done", events(started("done"), token(2)), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
-		{"repeat with other white space", "done", events(`{"type": "RUN_STARTED"}`), []pgagui.AppendOption{pgagui.AfterSeq(0)}, pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
-		{"a seq that the log does not have", "open", events(token(1)), []pgagui.AppendOption{pgagui.AfterSeq(99)}, pgagui.ErrLogRewound, "the writer has seen seq 99"},
+		{"no event", "open", rawEvents(), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, "empty array"},
+		{"an event that is no object", "open", rawEvents(token(1), `"text"`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, "event 2 of the call is not a JSON object"},
+		{"no type", "open", rawEvents(token(1), `{"Type":"CUSTOM"}`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
+		{"a type that is no string", "open", rawEvents(`{"type":7}`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
+		{"an array in place of an event", "open", rawEvents(`[{"type":"CUSTOM"}]`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, "event 1 of the call is not a JSON object"},
+		{"a type that is no string in the end", "open", rawEvents(`{"type":"CUSTOM","type":true}`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, `event 1 of the call has no "type"`},
+		{"the same among others", "open", rawEvents(token(1), `{"type":"CUSTOM","type":[]}`, token(2)), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, `event 2 of the call has no "type"`},
+		{"no JSON", "open", rawEvents(`{"type":`), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, "not JSON"},
+		{"too deep", "open", rawEvents(deep), pgagui.AppendOptions{}, pgagui.ErrLimitExceeded, "more than 1000 levels deep"},
+		{"too deep among others", "open", rawEvents(token(1), deep, token(2)), pgagui.AppendOptions{}, pgagui.ErrLimitExceeded, "event 2 of the call is nested more than 1000 levels deep"},
+		{"deeper than the server's stack", "open", rawEvents(`{"type":"CUSTOM","value":` + strings.Repeat("[", 200000) + strings.Repeat("]", 200000) + `}`), pgagui.AppendOptions{}, pgagui.ErrLimitExceeded, "levels deep"},
+		{"no run id", "", rawEvents(started("")), pgagui.AppendOptions{}, pgagui.ErrInvalidEvents, "run id"},
+		{"a run id that is too long", strings.Repeat("x", 1025), rawEvents(`{"type":"RUN_STARTED"}`), pgagui.AppendOptions{}, pgagui.ErrLimitExceeded, "1,024 bytes"},
+		{"unknown run", "new", rawEvents(token(1)), pgagui.AppendOptions{}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"unknown run that finishes", "new", rawEvents(finished), pgagui.AppendOptions{}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"unknown run that the writer remembers", "new", rawEvents(token(1)), afterSeq(9), pgagui.ErrLogRewound, "has seen its seq 9"},
+		{"unknown parent", "new", rawEvents(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
+		{"parent of another thread", "new", rawEvents(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},
+		{"itself as parent", "new", rawEvents(startedFrom("new", "new")), parallel, pgagui.ErrUnknownParent, `parent "new"`},
+		{"parent in progress", "new", rawEvents(startedFrom("new", "open")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
+		{"head in progress", "new", rawEvents(started("new")), parallel, pgagui.ErrParentInProgress, `parent "open" is still in progress`},
+		{"another run in progress", "new", rawEvents(startedFrom("new", "done")), pgagui.AppendOptions{}, pgagui.ErrRunInProgress, `run "open" is in progress`},
+		{"late event", "done", rawEvents(token(2)), pgagui.AppendOptions{}, pgagui.ErrRunEnded, "already finished"},
+		{"late event after RUN_ERROR", "failed", rawEvents(token(2)), pgagui.AppendOptions{}, pgagui.ErrRunEnded, "already failed"},
+		{"RUN_ERROR after RUN_ERROR", "failed", rawEvents(failed), pgagui.AppendOptions{}, pgagui.ErrRunEnded, "already failed"},
+		{"RUN_ERROR once a run went on", "done", rawEvents(failed), pgagui.AppendOptions{}, pgagui.ErrRunEnded, "already finished"},
+		{"event after the end in the same call, strictly", "open", rawEvents(finished, token(1)), strict, pgagui.ErrRunEnded, "event 2 of the call comes after the end"},
+		{"event after RUN_ERROR after RUN_FINISHED, strictly", "open", rawEvents(finished, failed, failed), strict, pgagui.ErrRunEnded, "event 3 of the call comes after the end"},
+		{"late event with after_seq once a run went on", "done", rawEvents(token(2)), afterSeq(3), pgagui.ErrRunEnded, `run "failed" continues from it`},
+		{"late event with after_seq, strictly", "leaf", rawEvents(token(2)), merged(afterSeq(9), pgagui.AppendOptions{Strict: true}), pgagui.ErrRunEnded, "already finished"},
+		{"late event behind what the log does not have", "leaf", rawEvents(token(2)), afterSeq(8), pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
+		{"run id used twice", "done", rawEvents(started("done")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, "exists already"},
+		{"second RUN_STARTED", "open", rawEvents(started("open")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, "exists already"},
+		{"RUN_STARTED in the middle", "open", rawEvents(token(1), started("open")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
+		{"RUN_STARTED in the middle, strictly", "open", rawEvents(token(1), started("open")), merged(afterSeq(11), pgagui.AppendOptions{Strict: true}), pgagui.ErrRunIDInUse, "event 2 of the call is a RUN_STARTED"},
+		{"second RUN_STARTED with after_seq, strictly", "open", rawEvents(started("open")), merged(afterSeq(11), pgagui.AppendOptions{Strict: true}), pgagui.ErrRunIDInUse, "exists already"},
+		{"second RUN_STARTED of another run", "open", rawEvents(started("done")), afterSeq(11), pgagui.ErrRunIDInUse, `names another run, "done"`},
+		{"a first event of another type, strictly", "new", rawEvents(token(1)), merged(afterSeq(0), pgagui.AppendOptions{Strict: true}), pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
+		{"another thread, strictly", "new", rawEvents(`{"type":"RUN_STARTED","threadId":"other"}`), strict, pgagui.ErrOtherThread, `another thread, "other"`},
+		{"RUN_STARTED of another run", "new", rawEvents(started("newer")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, `names another run, "newer"`},
+		{"repeat that differs", "done", rawEvents(started("done"), token(2)), afterSeq(0), pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
+		{"repeat with other white space", "done", rawEvents(`{"type": "RUN_STARTED"}`), afterSeq(0), pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
+		{"a seq that the log does not have", "open", rawEvents(token(1)), afterSeq(99), pgagui.ErrLogRewound, "the writer has seen seq 99"},
 	}
 	before := payloads(t, store, "t", "open")
 	for _, c := range cases {
-		_, err := store.Append(ctx, "t", c.runID, c.events, c.options...)
+		_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: c.runID}, c.events, c.options)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
 			continue
@@ -243,8 +243,8 @@ func TestAppendRefuses(t *testing.T) {
 }
 
 var (
-	parallel = []pgagui.AppendOption{pgagui.Parallel()}
-	strict   = []pgagui.AppendOption{pgagui.Strict()}
+	parallel = pgagui.AppendOptions{Parallel: true}
+	strict   = pgagui.AppendOptions{Strict: true}
 )
 
 func TestEventsMustBeAnArray(t *testing.T) {
@@ -286,12 +286,12 @@ func TestARunEndsHoweverItsEndIsSpelled(t *testing.T) {
 	for i, end := range ends {
 		for j, noEnd := range noEnds {
 			alone, together := fmt.Sprintf("alone-%d-%d", i, j), fmt.Sprintf("together-%d-%d", i, j)
-			mustAppend(t, store, "t", alone, events(started(alone)))
-			mustAppend(t, store, "t", alone, events(noEnd))
-			mustAppend(t, store, "t", alone, events(end))
-			mustAppend(t, store, "t", together, events(started(together)))
-			mustAppend(t, store, "t", together, events(token(1), noEnd))
-			mustAppend(t, store, "t", together, events(token(1), noEnd, end))
+			mustAppend(t, store, "t", alone, rawEvents(started(alone)))
+			mustAppend(t, store, "t", alone, rawEvents(noEnd))
+			mustAppend(t, store, "t", alone, rawEvents(end))
+			mustAppend(t, store, "t", together, rawEvents(started(together)))
+			mustAppend(t, store, "t", together, rawEvents(token(1), noEnd))
+			mustAppend(t, store, "t", together, rawEvents(token(1), noEnd, end))
 		}
 	}
 	runs, err := store.Runs(context.Background(), "t")
@@ -309,9 +309,9 @@ func TestARunEndsHoweverItsEndIsSpelled(t *testing.T) {
 func TestRunErrorMayComeFirstAndAfterTheFinish(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "broken", events(failed))
-	mustAppend(t, store, "t", "r", events(started("r"), finished))
-	mustAppend(t, store, "t", "r", events(failed))
+	mustAppend(t, store, "t", "broken", rawEvents(failed))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
+	mustAppend(t, store, "t", "r", rawEvents(failed))
 	runs, err := store.Runs(context.Background(), "t")
 	if err != nil {
 		t.Fatal(err)
@@ -325,19 +325,19 @@ func TestRunErrorMayComeFirstAndAfterTheFinish(t *testing.T) {
 func TestARunWithoutParentFollowsTheHead(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "a", events(started("a"), finished))
-	mustAppend(t, store, "t", "b", events(started("b"), failed))
-	mustAppend(t, store, "t", "c", events(`{"type":"RUN_STARTED","parentRunId":null}`, finished))
-	mustAppend(t, store, "t", "d", events(startedFrom("d", "a"), finished))
-	mustAppend(t, store, "t", "e", events(startedFrom("e", ""), finished))
-	lineage, err := store.Lineage(context.Background(), "t", "c")
+	mustAppend(t, store, "t", "a", rawEvents(started("a"), finished))
+	mustAppend(t, store, "t", "b", rawEvents(started("b"), failed))
+	mustAppend(t, store, "t", "c", rawEvents(`{"type":"RUN_STARTED","parentRunId":null}`, finished))
+	mustAppend(t, store, "t", "d", rawEvents(startedFrom("d", "a"), finished))
+	mustAppend(t, store, "t", "e", rawEvents(startedFrom("e", ""), finished))
+	lineage, err := store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := runIDs(lineage); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("lineage of c is %s", got)
 	}
-	lineage, err = store.Lineage(context.Background(), "t", "")
+	lineage, err = store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +350,8 @@ func TestScopesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ann, bob := store.InScope("ann"), store.InScope("bob")
-	mustAppend(t, ann, "t", "r", events(started("r"), token(1), finished))
-	mustAppend(t, bob, "t", "r", events(started("r"), finished))
+	mustAppend(t, ann, "t", "r", rawEvents(started("r"), token(1), finished))
+	mustAppend(t, bob, "t", "r", rawEvents(started("r"), finished))
 	if got := len(payloads(t, ann, "t", "r")); got != 3 {
 		t.Errorf("ann's thread has %d events, want 3", got)
 	}
@@ -375,9 +375,9 @@ func TestIdsMayBeAnyText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, store, id, id, events(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%s}`, quoted), finished))
-		mustAppend(t, store, id, "next", events(fmt.Sprintf(`{"type":"RUN_STARTED","parentRunId":%s}`, quoted), finished))
-		lineage, err := store.Lineage(context.Background(), id, "")
+		mustAppend(t, store, id, id, rawEvents(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%s}`, quoted), finished))
+		mustAppend(t, store, id, "next", rawEvents(fmt.Sprintf(`{"type":"RUN_STARTED","parentRunId":%s}`, quoted), finished))
+		lineage, err := store.Lineage(context.Background(), pgagui.RunRef{ThreadID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +391,7 @@ func TestIdsMayBeAnyText(t *testing.T) {
 func TestTheLogRefusesChanges(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
 	for _, statement := range []string{
 		`update agui.batch set n = n`,
 		`delete from agui.batch`,
@@ -418,7 +418,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "stale", events(
+	mustAppend(t, store, "t", "stale", rawEvents(
 		started("stale"),
 		`{"type":"STEP_STARTED","stepName":"plan","subagentRunId":"s"}`,
 		`{"type":"TEXT_MESSAGE_START","messageId":"closed"}`,
@@ -436,7 +436,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 	if _, err := tx.Exec(ctx, `select agui.set_setting('lease', '0')`); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store.WithTx(tx), "t", "next", events(started("next")))
+	mustAppend(t, store.WithTx(tx), "t", "next", rawEvents(started("next")))
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 	if len(got) != len(want)+1 || !slices.Equal(got[:len(want)], want) || !strings.HasPrefix(got[len(want)], `{"type":"RUN_ERROR","message":"The run was cut off`) {
 		t.Errorf("the stale run was closed with %s", strings.Join(got, "\n"))
 	}
-	if _, err := store.Append(ctx, "t", "stale", events(token(1))); !errors.Is(err, pgagui.ErrRunCutOff) {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "stale"}, rawEvents(token(1)), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("the writer that comes back late: error %v, want %v", err, pgagui.ErrRunCutOff)
 	}
 	mustVerify(t, store, "t")
@@ -461,9 +461,9 @@ func TestAbandonEndsARunOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "r", events(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`))
 	for range 2 {
-		seq, err := store.Abandon(ctx, "t", "r", "the process was stopped")
+		seq, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "the process was stopped"})
 		if err != nil || seq != 4 {
 			t.Errorf("abandon: seq %d, error %v, want 4", seq, err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // EventsShape is the shape of a history that is the events themselves, as they were appended.
-// Attach alone takes it.
+// AttachOptions alone take it.
 const EventsShape compaction.Shape = "events"
 
 // AttachOptions say which history Attach returns. The zero value is that of the head, as a
@@ -18,44 +18,44 @@ const EventsShape compaction.Shape = "events"
 type AttachOptions struct {
 	// At is the run to attach to, and where its history ends.
 	At At
-	// Shape is the form of the history. compaction.SnapshotShape, also when empty: what Replay
-	// returns, which suits a client that has seen some of it before. compaction.StreamShape: the
-	// events, compacted. EventsShape: the events.
+	// Shape is the form of the history. compaction.SnapshotShape (if empty): the events that Replay
+	// returns, which a client can take although it has seen some of them. compaction.StreamShape:
+	// the compacted stream. EventsShape: the events.
 	Shape compaction.Shape
-	// AfterSeq leaves out the events up to this seq, in EventsShape.
+	// AfterSeq leaves out the events up to this seq. For EventsShape only.
 	AfterSeq int64
 }
 
-// Attachment is a conversation as of one moment: its history, and where to follow it from.
+// Attachment is a conversation at one point in time: its history, and where to follow it from.
 type Attachment struct {
-	// RunID is the run that was attached to, and Status how it is now. Both are empty when the
-	// thread is not there yet.
+	// RunID is the run that was attached to, and Status its status now. Both are empty if the thread
+	// does not exist yet.
 	RunID  string
 	Status Status
-	// Running names the runs of the thread that are in progress now. What others than RunID have
-	// had is not in Events.
+	// Running names the runs of the thread that are in progress now. Events contains only those of
+	// RunID's lineage.
 	Running []string
-	// Position is where to go on: FollowOptions.After.
+	// Position is where to continue: FollowOptions.After.
 	Position Position
 	// Events is the history of the run's lineage up to Position. What is open there stays open, so
-	// the next events join on.
+	// the next events join it.
 	Events []json.RawMessage
 }
 
-// Attach returns the history of a conversation and the position behind it, in one consistent call:
-// what a server sends to a client that connects, before it follows. A thread that is not there yet
-// is no error: it has no run, no events, and the zero position.
+// Attach returns the history of a conversation and the position behind it, in one consistent call.
+// A server sends it to a client that connects, and then follows the thread. For a thread that does
+// not exist yet it returns an empty history and the zero position.
 //
-// Errors: ErrUnknownThread when a run or AfterSeq is given, ErrUnknownRun, ErrUnknownShape, also
-// for AfterSeq with another shape than EventsShape, ErrLogRewound when the log ends before
-// AfterSeq.
+// Errors: ErrUnknownThread if a run or AfterSeq is given; ErrUnknownRun; ErrUnknownShape, also for
+// AfterSeq with another shape than EventsShape; ErrLogRewound if the log ends before AfterSeq;
+// ErrInvalidEvents (a log that is no stream); ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Attach(ctx context.Context, threadID string, options AttachOptions) (*Attachment, error) {
 	attachment, err := s.attach(ctx, threadID, options, false)
-	return attachment, refusal(err)
+	return attachment, ErrorOf(err)
 }
 
-// attach does so, for one who follows all runs where there are several in progress: with the
-// history up to where the first of them began.
+// attach is Attach without the conversion of the error. With allRuns the history ends where the first
+// of several runs in progress began.
 func (s *Store) attach(ctx context.Context, threadID string, options AttachOptions, allRuns bool) (*Attachment, error) {
 	if options.Shape == "" {
 		options.Shape = compaction.SnapshotShape

@@ -20,10 +20,10 @@ func TestManyWritersOnOneThread(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	const writers, calls = 32, 25
-	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
 	for w := range writers {
 		id := fmt.Sprint("run-", w)
-		mustAppend(t, store, "t", id, events(startedFrom(id, "root")), pgagui.Parallel())
+		mustAppend(t, store, "t", id, rawEvents(startedFrom(id, "root")), pgagui.AppendOptions{Parallel: true})
 	}
 	var group errgroup.Group
 	for w := range writers {
@@ -31,7 +31,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 			id := fmt.Sprint("run-", w)
 			var last int64
 			for n := range calls {
-				seq, err := store.Append(context.Background(), "t", id, events(token(n), token(n)))
+				seq, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: id}, rawEvents(token(n), token(n)), pgagui.AppendOptions{})
 				if err != nil {
 					return err
 				}
@@ -40,7 +40,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 				}
 				last = seq
 			}
-			_, err := store.Append(context.Background(), "t", id, events(finished))
+			_, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: id}, rawEvents(finished), pgagui.AppendOptions{})
 			return err
 		})
 	}
@@ -98,7 +98,7 @@ func TestManyThreadsAtOnce(t *testing.T) {
 				var seq int64
 				for _, call := range [][]string{{started("r"), token(1)}, {token(2)}, {token(3), token(4)}, {finished}} {
 					var err error
-					if seq, err = store.Append(context.Background(), id, "r", events(call...), pgagui.AfterSeq(seq)); err != nil {
+					if seq, err = store.Append(context.Background(), pgagui.RunRef{ThreadID: id, RunID: "r"}, rawEvents(call...), pgagui.AppendOptions{AfterSeq: new(seq)}); err != nil {
 						return err
 					}
 				}
@@ -134,7 +134,7 @@ func TestOfTwoRunsThatBeginAtOnceOneIsRefused(t *testing.T) {
 		var group errgroup.Group
 		for _, id := range []string{"a", "b"} {
 			group.Go(func() error {
-				_, err := store.Append(context.Background(), thread, id, events(started(id)))
+				_, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: thread, RunID: id}, rawEvents(started(id)), pgagui.AppendOptions{})
 				if errors.Is(err, pgagui.ErrRunInProgress) {
 					refused.Add(1)
 					return nil
@@ -158,13 +158,13 @@ func TestALateWriteThatRacesWithTheFinish(t *testing.T) {
 	store, _ := newStore(t)
 	for round := range 30 {
 		thread := fmt.Sprint("t", round)
-		mustAppend(t, store, thread, "r", events(started("r")))
+		mustAppend(t, store, thread, "r", rawEvents(started("r")))
 		var ready, done sync.WaitGroup
 		ready.Add(1)
 		for _, event := range []string{token(1), finished, token(2)} {
 			done.Go(func() {
 				ready.Wait()
-				if _, err := store.Append(context.Background(), thread, "r", events(event)); err != nil && !errors.Is(err, pgagui.ErrRunEnded) {
+				if _, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(event), pgagui.AppendOptions{}); err != nil && !errors.Is(err, pgagui.ErrRunEnded) {
 					t.Error(err)
 				}
 			})
@@ -200,19 +200,19 @@ func TestCallersWithAnOldSnapshot(t *testing.T) {
 		}
 
 		tx := begin()
-		mustAppend(t, store, thread, "r", events(started("r")))
-		_, err := store.WithTx(tx).Append(ctx, thread, "r", events(started("r")))
+		mustAppend(t, store, thread, "r", rawEvents(started("r")))
+		_, err := store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(started("r")), pgagui.AppendOptions{})
 		wantSerializationFailure(t, thread+": thread made since", err)
 		tx.Rollback(ctx)
 
 		tx = begin()
-		mustAppend(t, store, thread, "r", events(token(1)))
-		_, err = store.WithTx(tx).Append(ctx, thread, "r", events(token(2)))
+		mustAppend(t, store, thread, "r", rawEvents(token(1)))
+		_, err = store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(token(2)), pgagui.AppendOptions{})
 		wantSerializationFailure(t, thread+": event appended since", err)
 		tx.Rollback(ctx)
 
 		tx = begin()
-		if seq := mustAppend(t, store.WithTx(tx), thread, "r", events(token(3))); seq != 3 {
+		if seq := mustAppend(t, store.WithTx(tx), thread, "r", rawEvents(token(3))); seq != 3 {
 			t.Errorf("%s: seq %d, want 3", level, seq)
 		}
 		if err := tx.Commit(ctx); err != nil {
@@ -238,11 +238,11 @@ func TestARolledBackAppendLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store.WithTx(tx), "t", "r", events(started("r"), token(1)))
+	mustAppend(t, store.WithTx(tx), "t", "r", rawEvents(started("r"), token(1)))
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if seq := mustAppend(t, store, "t", "r", events(started("r")), pgagui.AfterSeq(0)); seq != 1 {
+	if seq := mustAppend(t, store, "t", "r", rawEvents(started("r")), afterSeq(0)); seq != 1 {
 		t.Errorf("seq %d, want 1", seq)
 	}
 }

@@ -11,22 +11,25 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// DiffOptions are the two points of a thread that Diff compares. The zero value of each is the end of the head.
+// DiffOptions are the two points of a thread that Diff compares. The zero value of each is the end
+// of the head.
 type DiffOptions struct {
 	From At
 	To   At
 }
 
-// Diff says how a conversation at one point of its thread differs from what it was at another.
+// Diff is the difference between a conversation at two points of its thread.
 type Diff struct {
 	From DiffPoint `json:"from"`
 	To   DiffPoint `json:"to"`
-	// Messages lists those that differ: first those that are gone, then the others in the order in which they stand at To.
+	// Messages lists those that differ: first those that were removed, then the others in their order
+	// at To.
 	Messages []MessageDiff `json:"messages"`
-	// StatePatch is a JSON Patch (RFC 6902) that makes the state at To of the state at From; empty if they say the same.
+	// StatePatch is a JSON Patch (RFC 6902) that turns the state at From into the state at To. An
+	// empty array if they are equal.
 	StatePatch json.RawMessage `json:"statePatch"`
-	// StateMergePatch is a JSON Merge Patch (RFC 7396) that does the same. It is null if there is none: a merge patch cannot set a member
-	// to null, for instance.
+	// StateMergePatch is a JSON Merge Patch (RFC 7396) that does the same. It is null if there is
+	// none: a merge patch cannot set a member to null, for example.
 	StateMergePatch json.RawMessage `json:"stateMergePatch"`
 }
 
@@ -37,30 +40,32 @@ type DiffPoint struct {
 	Seq int64 `json:"seq"`
 }
 
-// MessageDiff is a message that two points of a thread do not have in common.
+// MessageDiff is a message that differs between two points of a thread.
 type MessageDiff struct {
 	ID     string        `json:"id"`
 	Change MessageChange `json:"change"`
 	// Index is its place among the messages at To, or at From if it was removed; the first one is 0.
 	Index int `json:"index"`
-	// From and To are the message at the two points; null where it is not there.
+	// From and To are the message at the two points, null where it does not exist.
 	From json.RawMessage `json:"from"`
 	To   json.RawMessage `json:"to"`
 }
 
-// MessageChange says how a message differs.
+// MessageChange is the kind of a difference.
 type MessageChange string
 
 const (
 	MessageAdded   MessageChange = "added"
 	MessageRemoved MessageChange = "removed"
 	MessageChanged MessageChange = "changed"
-	// MessageMoved is a message that is the same, at another place among those that both points have.
+	// MessageMoved is an equal message at another place among those that both points have.
 	MessageMoved MessageChange = "moved"
 )
 
-// Diff compares the conversation at two points of a thread, which may be on different branches of its tree. Messages are compared by
-// id. Errors: ErrUnknownThread, ErrUnknownRun, ErrQuarantined, ErrFoldLimit.
+// Diff compares the conversation at two points of a thread, which may be on different branches of its
+// tree. It compares messages by id.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Diff(ctx context.Context, threadID string, options DiffOptions) (*Diff, error) {
 	from, err := s.Restore(ctx, threadID, options.From)
 	if err != nil {

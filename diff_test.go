@@ -24,7 +24,7 @@ func TestDiff(t *testing.T) {
 		for _, event := range events {
 			batch = append(batch, json.RawMessage(event))
 		}
-		if _, err := store.Append(t.Context(), "t", runID, batch); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, batch, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestDiff(t *testing.T) {
 		json.RawMessage(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"c","role":"user","content":"3"},{"id":"a","role":"user","content":"1"},{"id":"b","role":"user","content":"2"}]}`),
 		json.RawMessage(`{"type":"RUN_FINISHED"}`),
 	}
-	if _, err := store.Append(t.Context(), "t", "r4", other, pgagui.NoParent()); err != nil {
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r4"}, other, pgagui.AppendOptions{NoParent: true}); err != nil {
 		t.Fatal(err)
 	}
 	diff, err = store.Diff(t.Context(), "t", pgagui.DiffOptions{From: pgagui.At{RunID: "r1"}, To: pgagui.At{RunID: "r4"}})
@@ -94,7 +94,7 @@ func TestDiffOfGeneratedStates(t *testing.T) {
 				events = append(events, event)
 			}
 		}
-		if _, err := store.Append(t.Context(), thread, "r", events); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for seq := 1; seq < len(events); seq += 2 {

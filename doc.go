@@ -1,34 +1,61 @@
-// Package pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents stream to their UIs, the git-like
-// tree of runs in it, and snapshots that give a conversation back at once.
+// Package pgagui stores AG-UI event streams in PostgreSQL: an append-only log of what agents stream to
+// their UIs, the git-like tree of runs in it, and snapshots that restore a conversation at once.
 //
-// A [Store] works on a database that has the schema agui (package sql/schema installs it, and so does any other migration tool):
+// # Model
+//
+// A thread is a conversation (threadId). A run is what an agent did between RUN_STARTED and RUN_FINISHED
+// or RUN_ERROR. Runs form a tree: a run continues its parent (parentRunId), or else the head, the run
+// that began last. seq numbers the events of a thread 1, 2, 3, … in commit order. A scope is the tenant
+// or user that a thread belongs to.
+//
+// # Store
+//
+// A [Store] works on a database that has the schema agui. Package sql/schema installs it, and so does any
+// other migration tool:
 //
 //	store := pgagui.New(pool, nil)
-//	seq, err := store.Append(ctx, "thread-1", "run-1", events)
-//	restored, err := store.Restore(ctx, "thread-1", pgagui.At{})
 //
-// A thread is a conversation (threadId), a run is what an agent did between RUN_STARTED and RUN_FINISHED or RUN_ERROR. Runs form
-// a tree: a run goes on from its parent (parentRunId), or from the head, the run begun last. seq numbers the events of a thread
-// 1, 2, 3, … in commit order.
+// A process that runs agents has one [Recorder]. It stores what they send, batched over all its runs:
 //
-// While a run is in progress, a [Recorder] stores what its agent emits, together with the other runs of the process, and [Store.Follow] yields it
-// in any other one, from any position on, until the run ends:
-//
-//	recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
+//	recorder := store.NewRecorder(nil)
+//	recording, err := recorder.Begin(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-1"}, pgagui.BeginOptions{})
 //	err = recording.Record(ctx, event)
+//	err = recording.Close(ctx)
 //
-//	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{}) { … }
+// Any process attaches a client, also while the run streams, and resumes at any position:
 //
-// [Store.Attach] gives what a page shows when it is loaded, and the position to follow from, in one
-// consistent call.
+//	attached, err := store.Attach(ctx, "thread-1", pgagui.AttachOptions{})  // history, as a snapshot
+//	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{After: attached.Position}) { … }
 //
-// [Store.Threads] lists the threads of a scope, newest activity first, and [Store.SetThread] gives one a
-// title, an agent or metadata.
+// # What there is
 //
-// [Store.History] pages through all that happened in a thread, with the tokens of a message joined; [Store.ToolCalls] and [Store.SessionMessages] tell of a
-// conversation with its places in the log. What an agent keeps for itself between runs is session state ([Store.SaveSessionState],
-// [Store.LoadSession]); the package session gives it behaviours.
+//   - Write: [Store.NewRecorder], [Store.Append], [Store.Abandon], [Store.RequestStop]. Package events
+//     makes the events that a backend writes itself.
+//   - Follow a run: [Store.Attach], [Store.Follow], [Store.Status].
+//   - Lists: [Store.Threads], [Store.Thread], [Store.SetThread], [Store.ThreadIDs], [Store.Erase].
+//   - Read a conversation at any point of its tree ([At]): [Store.Restore], [Store.Messages],
+//     [Store.State], [Store.Interrupts], [Store.Replay], [Store.ToolCalls], [Store.Activities],
+//     [Store.SessionMessages], [Store.Diff].
+//   - Read the log: [Store.Events], [Store.History], [Store.RunInput].
+//   - The tree: [Store.Runs], [Store.Lineage], [Store.Branches], [Store.Head], [Store.MergeBase].
+//   - What agents and workflow engines keep beside the log: [Store.Sessions], [Store.Checkpoints].
+//   - Check and repair: [Store.Maintenance]. Package jobs has the jobs of the background: compaction,
+//     repack, reap.
 //
-// Every other method is one call of a function of the schema, so anything done here can be done from SQL and in any other language.
-// Errors can be told apart with errors.Is and the Err variables of this package.
+// Nearly every method is one call of a function of the schema, so the same can be done from SQL and from
+// any other language.
+//
+// # Contracts
+//
+// Absence is an error of the family [ErrNotFound], or a result found. A list without elements is no
+// error.
+//
+// A cursor (AfterSeq, Cursor) names the last element that the caller has seen; its zero value is the
+// beginning. Limit bounds a page, and HasMore says whether another one follows.
+//
+// A field JSON holds a JSON text byte for byte, as the database stores it.
+//
+// A call that the database refuses is an [*Error], which wraps one of the Err variables. Methods list
+// those that they can return. In addition, each can return ErrPermissionDenied, the errors of ctx and of
+// the connection.
 package pgagui

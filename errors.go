@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -12,33 +13,49 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// What the database refuses, one error for each SQLSTATE of class UI, ErrInvalidArgument for 22023 and ErrPermissionDenied for 42501. Test for them with errors.Is.
+// ErrNotFound is the family of the errors that say that something does not exist: errors.Is(err,
+// ErrNotFound) is true for ErrUnknownThread, ErrUnknownRun, ErrUnknownCheckpoint and
+// ErrUnknownSessionState.
+var ErrNotFound = errors.New("not found")
+
+// The reasons why the database refuses a call, one for each SQLSTATE of class UI,
+// ErrInvalidArgument for 22023 and ErrPermissionDenied for 42501. Test for them with errors.Is.
 var (
-	ErrUnknownThread     = errors.New("unknown thread")
-	ErrUnknownRun        = errors.New("unknown run")
-	ErrUnknownParent     = errors.New("unknown parent run")
-	ErrParentInProgress  = errors.New("parent run is in progress")
-	ErrRunEnded          = errors.New("run has already ended")
-	ErrRunInProgress     = errors.New("another run is in progress")
-	ErrConflictingRepeat = errors.New("repeated call differs from the log")
-	ErrInvalidEvents     = errors.New("events are not a JSON array of objects with a type")
-	ErrRunIDInUse        = errors.New("run id is in use or not that of RUN_STARTED")
-	ErrLogImmutable      = errors.New("the log is append-only")
-	ErrLimitExceeded     = errors.New("over a limit")
-	ErrKeyCollision      = errors.New("thread key stands for another thread")
-	ErrUnknownShape      = errors.New("unknown shape of compacted events")
-	ErrThreadErased      = errors.New("thread was erased")
-	ErrLogDamaged        = errors.New("the log is damaged")
-	ErrRunCutOff         = errors.New("run was cut off")
-	ErrLogRewound        = errors.New("the log was rewound")
-	ErrStaleVersion      = errors.New("session state was saved by another writer meanwhile")
-	ErrUnknownCheckpoint = errors.New("unknown checkpoint")
-	ErrOtherThread       = errors.New("RUN_STARTED names another thread")
-	ErrQuarantined       = errors.New("run in quarantine")
-	ErrFoldLimit         = compaction.ErrLimit
-	ErrInvalidArgument   = errors.New("invalid argument")
-	ErrPermissionDenied  = errors.New("permission denied")
+	ErrUnknownThread       = absent("unknown thread")                                       // UI001
+	ErrUnknownRun          = absent("unknown run")                                          // UI002
+	ErrUnknownParent       = errors.New("unknown parent run")                               // UI003
+	ErrParentInProgress    = errors.New("parent run is in progress")                        // UI004
+	ErrRunEnded            = errors.New("run has already ended")                            // UI005
+	ErrRunInProgress       = errors.New("another run is in progress")                       // UI006
+	ErrConflictingRepeat   = errors.New("repeated call differs from the log")               // UI007
+	ErrInvalidEvents       = errors.New("invalid events or invalid JSON")                   // UI008
+	ErrRunIDInUse          = errors.New("run id is in use or not that of RUN_STARTED")      // UI009
+	ErrLogImmutable        = errors.New("the log is append-only")                           // UI010
+	ErrLimitExceeded       = errors.New("over a limit")                                     // UI011
+	ErrKeyCollision        = errors.New("thread key belongs to another thread")             // UI012
+	ErrUnknownShape        = errors.New("unknown shape of compacted events")                // UI013
+	ErrThreadErased        = errors.New("thread was erased")                                // UI014
+	ErrLogDamaged          = errors.New("the log is damaged")                               // UI015
+	ErrRunCutOff           = errors.New("run was cut off")                                  // UI016
+	ErrLogRewound          = errors.New("the log was rewound")                              // UI017
+	ErrStaleVersion        = errors.New("another writer has saved the session state since") // UI018
+	ErrUnknownCheckpoint   = absent("unknown checkpoint")                                   // UI019
+	ErrPatchFailed         = errors.New("the JSON Patch fails")                             // UI020
+	ErrOtherThread         = errors.New("RUN_STARTED names another thread")                 // UI021
+	ErrQuarantined         = errors.New("run in quarantine")                                // UI022
+	ErrFoldLimit           = compaction.ErrLimit                                            // UI023
+	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
+	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
+	ErrUnknownSessionState = absent("unknown session state")                                // has no SQLSTATE: the database returns no row
 )
+
+// absence is an error of the family ErrNotFound.
+type absence struct{ text string }
+
+func absent(text string) error { return &absence{text} }
+
+func (a *absence) Error() string { return a.text }
+func (a *absence) Unwrap() error { return ErrNotFound }
 
 var errorOfState = map[string]error{
 	"UI001": ErrUnknownThread,
@@ -60,41 +77,51 @@ var errorOfState = map[string]error{
 	"UI017": ErrLogRewound,
 	"UI018": ErrStaleVersion,
 	"UI019": ErrUnknownCheckpoint,
+	"UI020": ErrPatchFailed,
 	"UI021": ErrOtherThread,
 	"UI022": ErrQuarantined,
 	"UI023": ErrFoldLimit,
 	"22023": ErrInvalidArgument,
-	"42501": ErrPermissionDenied, // the role has not the right, or, under row-level security, not the scope
-	// Raised by PostgreSQL itself while it reads the events, before any function of the schema sees them: no JSON, no UTF-8,
-	// a character that the database cannot hold, nested deeper than the server's stack.
+	"42501": ErrPermissionDenied, // the role lacks the right, or, under row-level security, the scope
+	// PostgreSQL itself raises these when it reads the events, before a function of the schema sees
+	// them: invalid JSON, invalid UTF-8, a character that the database cannot store, JSON that is
+	// nested deeper than the server's stack.
 	"22P02": ErrInvalidEvents,
 	"22021": ErrInvalidEvents,
 	"22P05": ErrInvalidEvents,
 	"54001": ErrLimitExceeded,
 }
 
-// Error is a refusal. It is one of the Err variables of this package to errors.Is, and, where the database refused, its *pgconn.PgError
-// to errors.As.
+// Error is a call that the database refused. errors.Is finds one of the Err variables of this
+// package in it, and errors.As the *pgconn.PgError, if the database sent one.
 type Error struct {
 	// Kind is one of the Err variables.
 	Kind error
-	// Message says what was refused, naming thread and run.
+	// Code is the SQLSTATE, for example UI005. Empty if the error does not come from the database.
+	Code string
+	// Message says what was refused, and names the thread and the run.
 	Message string
-	// Detail and Hint say more about it and what to do; they may be empty.
+	// Detail says more about the cause, Hint what to do. They may be empty.
 	Detail, Hint string
-	// CurrentVersion comes with ErrStaleVersion: the version of the document that there is now, 0 when there is none.
+	// CurrentVersion comes with ErrStaleVersion: the current version of the document, 0 if there is
+	// none.
 	CurrentVersion int64
 
 	cause *pgconn.PgError
 }
 
+// Error returns message, detail and hint as one line.
 func (e *Error) Error() string {
-	if e.Detail == "" {
-		return e.Message
+	text := e.Message
+	for _, more := range []string{strings.TrimSuffix(e.Detail, "."), e.Hint} {
+		if more != "" {
+			text = strings.TrimSuffix(text, ".") + ". " + more
+		}
 	}
-	return e.Message + ". " + strings.TrimSuffix(e.Detail, ".")
+	return text
 }
 
+// Unwrap returns the kind, and the error of the database if there is one.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil { // or errors.As would find a *pgconn.PgError that is nil
 		return []error{e.Kind}
@@ -102,8 +129,10 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.cause}
 }
 
-// refusal makes an *Error of what the database refused, and of what was not sent to it, and leaves any other error as it is.
-func refusal(err error) error {
+// ErrorOf makes an *Error of the error of a call that a function of the schema refused, and returns
+// any other error as it is. The methods of this package have done that; it is for programs that
+// call functions of the schema with pgx or sqlc.
+func ErrorOf(err error) error {
 	for unsent, kind := range map[error]error{rawjson.ErrInvalid: ErrInvalidEvents, rawjson.ErrTooDeep: ErrLimitExceeded} {
 		if errors.Is(err, unsent) {
 			return &Error{Kind: kind, Message: "a JSON text of the call cannot be stored: " + unsent.Error()}
@@ -117,7 +146,9 @@ func refusal(err error) error {
 	if !known {
 		return err
 	}
-	refused := &Error{Kind: kind, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause}
+	refused := &Error{
+		Kind: kind, Code: cause.Code, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause,
+	}
 	if version, isVersion := strings.CutPrefix(cause.Detail, "current version "); isVersion && kind == ErrStaleVersion {
 		refused.CurrentVersion, _ = strconv.ParseInt(version, 10, 64)
 		refused.Detail = "" // the message says it
@@ -125,9 +156,14 @@ func refusal(err error) error {
 	return refused
 }
 
-// refusalOf is the same for a call among many.
-func refusalOf(answer db.AppendManyRow) error {
-	return refusal(&pgconn.PgError{
+// errorOfCall is the same for a call of append_many.
+func errorOfCall(answer db.AppendManyRow) error {
+	return ErrorOf(&pgconn.PgError{
 		Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint,
 	})
+}
+
+// unknown is an error of the family ErrNotFound for which the database returns no row.
+func unknown(kind error, format string, arguments ...any) error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, arguments...)}
 }

@@ -8,52 +8,102 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
-// Position is a place in a thread's log: that of the last event that a follower has seen.
+// Position is a place in a thread's log: that of the last event that a follower has seen. Its text
+// (MarshalText, String) is made for the id of a server-sent event and the header Last-Event-ID.
 type Position struct {
-	// Seq is that event's; 0: before the first one.
-	Seq int64 `json:"seq"`
-	// RecordedAt is that event's. A log that was rewound is known by it, even when it has grown again since; zero: it is not looked at.
-	RecordedAt time.Time `json:"recordedAt,omitzero"`
+	// Seq is the seq of that event. 0: before the first event.
+	Seq int64
+	// RecordedAt is when that event was recorded. By it, Follow notices that the log was rewound even
+	// if it has grown again since. If zero, Follow compares only Seq.
+	RecordedAt time.Time
 }
 
-// Position is where a follower goes on that has seen this event.
-func (e Event) Position() Position { return Position{e.Seq, e.RecordedAt} }
+// String returns the position as text: the seq, and, if RecordedAt is set, a minus sign and
+// RecordedAt in microseconds since 1970.
+func (p Position) String() string {
+	text := strconv.FormatInt(p.Seq, 10)
+	if !p.RecordedAt.IsZero() {
+		text += "-" + strconv.FormatInt(p.RecordedAt.UnixMicro(), 10)
+	}
+	return text
+}
 
-// FollowOptions say what Follow yields. The zero value follows all runs of a thread from its first event on, and ends when none is in progress.
+// MarshalText is String.
+func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what String writes. An empty text is the zero position.
+func (p *Position) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*p = Position{}
+		return nil
+	}
+	seq, micros, hasTime := strings.Cut(string(text), "-")
+	var position Position
+	var err error
+	if position.Seq, err = strconv.ParseInt(seq, 10, 64); err == nil && hasTime {
+		var microseconds int64
+		microseconds, err = strconv.ParseInt(micros, 10, 64)
+		position.RecordedAt = time.UnixMicro(microseconds)
+	}
+	if err != nil || position.Seq < 0 || strings.HasPrefix(seq, "+") {
+		return &Error{
+			Kind: ErrInvalidArgument, Message: fmt.Sprintf("%q is no position", text),
+			Hint: "A position is a seq, for example 17, or the id of an event as Position.String writes it",
+		}
+	}
+	*p = position
+	return nil
+}
+
+// FollowOptions say what Follow yields. The zero value follows all runs of a thread from its first
+// event, until none is in progress.
 type FollowOptions struct {
-	// RunID is the run to follow, after the runs that it goes on from; empty: all runs of the thread, those on other branches too, in the order
-	// of their seqs.
+	// RunID is the run to follow, behind its ancestors. If empty, Follow yields all runs of the
+	// thread, on all branches, in the order of seq.
 	RunID string
-	// NoLineage leaves out what is before the run: the events of RunID (empty: the head) alone.
+	// NoLineage leaves out the ancestors: only the events of RunID, or of the head if it is empty.
 	NoLineage bool
-	// After is the last event that the follower has seen: it goes on behind it. Restored.Seq is one, too.
+	// After is the last event that the follower has seen.
 	After Position
-	// Stay waits for what does not exist yet: for the next run once none is in progress, for a thread or a run that has not begun. A run that
-	// is followed by its id still ends the iteration when it ends, with all that the log has by then: an agent may go on after its end.
+	// Stay waits for what does not exist yet: for the next run if none is in progress, for a thread or
+	// a run that has not begun. If RunID is set, the iteration nevertheless ends with the run, after
+	// all that the log has at that time: an agent may continue after its end.
 	Stay bool
-	// History, when set, yields what has passed in short in place of the events themselves, as Attach does in this shape, for the run that is
-	// followed or, when none is named, the head. Where all runs are followed and others than the head are in progress, it ends where the first
-	// of them began, and from there on events come one by one. Only the last event of the history has a seq, the one to go on from. After must
-	// be zero.
+	// History, if set, first yields the history in the shape that Attach has for it, of RunID or of
+	// the head. If other runs than the head are in progress and RunID is empty, the history ends where
+	// the first of them began, and events follow one by one. Only the last event of the history has a
+	// seq. After must be zero.
 	History compaction.Shape
+	// Heartbeat yields an Event without JSON (Event.IsHeartbeat) after each pause of this length
+	// without an event, so that a server can keep its connection open. None if zero, and none while the
+	// database cannot be reached.
+	Heartbeat time.Duration
 }
 
-// Follow yields the events of a thread or a run, those in the log and then those that come, each once and in order. It may be called while a run is in
-// progress, anywhere: in another process than the recorder's, on a standby, through PgBouncer in transaction mode.
+// Follow yields the events of a thread or a run: those in the log, then those that are appended, each
+// once and in order. It works while a run is in progress and in any process: on another machine than
+// the recorder, on a standby, through PgBouncer in transaction mode.
 //
-// All followers of a Store (with those that InScope made of it) share one query for what is new; with SetScope, those of a scope do. A follower whose caller
-// is slow reads from the database later on, and holds nobody up: it keeps no more than a page of up to 4 MB, or one batch that is larger. While the database
-// cannot be reached, followers wait for it.
+// All followers of a Store, with those of the Stores that InScope made of it, share one query for new
+// events; with SetScope, those of a scope share one. A slow caller delays no other follower: it reads
+// from the database later, and Follow buffers at most a page of 4 MB for it, or one batch that is
+// larger. While the database cannot be reached, Follow retries.
 //
-// An error ends the iteration: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay; ErrLogRewound when the log has lost the event of the last
-// position (a crash without synchronous_commit, a failover): what was seen is then not what the log says; ErrThreadErased. The payloads are
-// shared with other followers and must not be changed.
+// An error ends the iteration. The JSON of the events is shared with other followers and must not be
+// changed.
+//
+// Errors: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay is set; ErrLogRewound if the
+// log has lost the event of the last position (a crash without synchronous_commit, a failover), so
+// that the log differs from what the caller has seen; ErrThreadErased; ErrNeedsPool; with History also
+// those of Attach.
 func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.live == nil {
@@ -62,6 +112,7 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 		}
 		f := &follower{
 			store: s, key: topicKey{s.scope, threadID}, options: options, run: options.RunID, position: options.After, yield: yield, page: minPage,
+			emittedAt: time.Now(),
 		}
 		if err := f.follow(ctx); err != nil {
 			yield(Event{}, err)
@@ -69,8 +120,13 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 	}
 }
 
-// Wake says that a thread has news, so that they reach its followers at once and not only when the Store asks next. Nothing needs it; it is for those
-// who hear of news on another way. A Recorder of the same Store does it by itself.
+// ErrNeedsPool is the error of Follow, and of a Recorder, on a Store in a transaction (WithTx) or on a
+// single connection. Both make calls at any time, beside those of the caller. Use a Store on a pool.
+var ErrNeedsPool = errors.New("a recorder or follower needs a pool, not a transaction or a single connection")
+
+// Wake makes the followers of a thread poll for new events at once. It is optional: for programs that
+// learn of new events in another way, for example by LISTEN. A Recorder of the same Store does it by
+// itself.
 func (s *Store) Wake(threadID string) { s.live.wake(s.scope, threadID) }
 
 // follower is one iteration of Follow.
@@ -78,22 +134,26 @@ type follower struct {
 	store    *Store
 	key      topicKey
 	options  FollowOptions
-	position Position // of the last event that was looked at
+	position Position // of the last event that was examined
 	yield    func(Event, error) bool
 
-	// page is how many batches it asks the database for at once.
+	// page is the number of batches that it reads from the database in one query.
 	page int
-	// run is the one that is followed; empty: all of them.
+	// run is the run that is followed. Empty: all of them.
 	run string
-	// runs are the followed run and, for their past, those that it goes on from; nil: all runs of the thread.
+	// runs are the followed run and its ancestors. nil: all runs of the thread.
 	runs map[string]bool
-	// awaits says that the followed run does not exist yet, and hasCome that its first event is behind the position.
+	// awaits is true if the followed run does not exist yet, hasCome if its first event is behind the
+	// position.
 	awaits, hasCome bool
-	// mayHaveEnded says that nothing more may be to come: the database has to be asked at the end of the log.
+	// mayHaveEnded is true if the iteration may end here. Then the follower queries the database at
+	// the end of the log.
 	mayHaveEnded bool
-	// lastSeq is the last seq to look at, once it is known where the iteration ends.
+	// lastSeq is where the iteration ends, once that is known.
 	lastSeq *int64
-	// isLeft says that the caller wants no more.
+	// emittedAt is when the last event or heartbeat was yielded.
+	emittedAt time.Time
+	// isLeft is true if the caller has left the loop.
 	isLeft bool
 }
 
@@ -104,7 +164,7 @@ func (f *follower) follow(ctx context.Context) error {
 	hub := f.store.live
 	topic := hub.join(f.key)
 	defer hub.leave(topic)
-	var asked <-chan struct{} // the signal of the topic at which the database had nothing behind the position
+	var queried <-chan struct{} // the signal of the topic at which the database had no event behind the position
 	for !f.isLeft && (f.lastSeq == nil || f.position.Seq < *f.lastSeq) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -120,7 +180,7 @@ func (f *follower) follow(ctx context.Context) error {
 		switch {
 		case chunks != nil:
 			f.pass(chunks)
-		case changed == nil || isAhead && changed != asked: // the topic does not reach to here
+		case changed == nil || isAhead && changed != queried: // the topic does not reach to here
 			chunks, isMore, err := hub.read(ctx, f.key, f.position, f.page)
 			if err != nil {
 				return err
@@ -135,7 +195,7 @@ func (f *follower) follow(ctx context.Context) error {
 				return err
 			}
 			hub.open(topic, f.position, running)
-			asked = changed
+			queried = changed
 		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.run):
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
@@ -149,7 +209,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin finds where to begin, and yields what has passed when it shall be short. A run that is waited for is looked for once more when it begins.
+// begin finds the first position, and emits the history if the options have one. It is called once
+// more when an awaited run begins.
 func (f *follower) begin(ctx context.Context) error {
 	f.mayHaveEnded, f.awaits = true, false
 	switch {
@@ -160,8 +221,8 @@ func (f *follower) begin(ctx context.Context) error {
 	case f.options.History != "" && f.options.NoLineage:
 		return errors.New("follow: NoLineage and History exclude each other: a history is that of the lineage")
 	}
-	// Asked first, for a run that begins in between is behind the end of the log that this tells; and it waits for a standby that lags. Without
-	// Stay, and from the beginning, neither matters.
+	// This query comes first: a run that begins between the two queries is behind this end of the log.
+	// It also waits for a standby that lags. Without Stay, and from the beginning, neither matters.
 	var logEnd int64
 	if f.options.Stay || f.position.Seq > 0 {
 		progress, err := f.progress(ctx)
@@ -172,7 +233,7 @@ func (f *follower) begin(ctx context.Context) error {
 	}
 	err := f.beginRun(ctx)
 	if f.options.Stay && (errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrUnknownRun)) {
-		// What was in the log before the run begins is looked at then.
+		// begin examines what was in the log before the run when the run begins.
 		f.awaits = true
 		f.goTo(logEnd)
 		return nil
@@ -180,13 +241,13 @@ func (f *follower) begin(ctx context.Context) error {
 	return err
 }
 
-// beginRun looks up the run that is followed, or else the head.
+// beginRun looks up the followed run, or the head.
 func (f *follower) beginRun(ctx context.Context) error {
 	if f.options.History != "" {
 		return f.attach(ctx)
 	}
-	lineage, err := asked(ctx, f, func(ctx context.Context) ([]Run, error) {
-		return f.store.Lineage(ctx, f.key.threadID, f.options.RunID)
+	lineage, err := query(ctx, f, func(ctx context.Context) ([]Run, error) {
+		return f.store.Lineage(ctx, RunRef{ThreadID: f.key.threadID, RunID: f.options.RunID})
 	})
 	if err != nil {
 		return err
@@ -206,9 +267,9 @@ func (f *follower) beginRun(ctx context.Context) error {
 	return nil
 }
 
-// attach yields the history in short.
+// attach emits the history.
 func (f *follower) attach(ctx context.Context) error {
-	attached, err := asked(ctx, f, func(ctx context.Context) (*Attachment, error) {
+	attached, err := query(ctx, f, func(ctx context.Context) (*Attachment, error) {
 		options := AttachOptions{At: At{RunID: f.options.RunID}, Shape: f.options.History}
 		return f.store.attach(ctx, f.key.threadID, options, f.options.RunID == "")
 	})
@@ -223,7 +284,7 @@ func (f *follower) attach(ctx context.Context) error {
 	}
 	runID := attached.RunID
 	for i, payload := range attached.Events {
-		event := Event{Type: compaction.EventType(payload), Payload: payload}
+		event := Event{Type: compaction.EventType(payload), JSON: payload}
 		if event.Type == "RUN_STARTED" {
 			runID = cmp.Or(textMember(payload, "runId"), runID)
 		}
@@ -231,7 +292,7 @@ func (f *follower) attach(ctx context.Context) error {
 		if i == len(attached.Events)-1 {
 			event.Seq, event.RecordedAt = attached.Position.Seq, attached.Position.RecordedAt
 		}
-		if f.isLeft = !f.yield(event, nil); f.isLeft {
+		if f.emit(event); f.isLeft {
 			return nil
 		}
 	}
@@ -239,7 +300,7 @@ func (f *follower) attach(ctx context.Context) error {
 	return nil
 }
 
-// textMember is the value of a member of an object; empty where it is no string.
+// textMember returns the value of a member of an object. Empty if it is no string.
 func textMember(object json.RawMessage, name string) (text string) {
 	for member, value := range compaction.Members(object) {
 		if member == name {
@@ -249,14 +310,14 @@ func textMember(object json.RawMessage, name string) (text string) {
 	return text
 }
 
-// goTo passes over the events up to a seq.
+// goTo skips the events up to a seq.
 func (f *follower) goTo(seq int64) {
 	if f.position.Seq < seq {
 		f.position = Position{Seq: seq}
 	}
 }
 
-// pass yields what is new of the followed runs.
+// pass emits the new events of the followed runs.
 func (f *follower) pass(chunks []chunk) {
 	for _, chunk := range chunks {
 		for _, event := range chunk.events {
@@ -274,14 +335,14 @@ func (f *follower) pass(chunks []chunk) {
 			if isFollowed && (event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR") {
 				f.mayHaveEnded = true
 			}
-			if f.isLeft = !f.yield(event, nil); f.isLeft {
+			if f.emit(event); f.isLeft {
 				return
 			}
 		}
 	}
 }
 
-// findEnd asks which runs are in progress, and finds out whether the iteration has an end.
+// findEnd queries which runs are in progress, and determines whether the iteration has an end.
 func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	progress, err := f.progress(ctx)
 	if err != nil {
@@ -305,22 +366,37 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	return progress.RunIds, nil
 }
 
-// wait waits for news.
-func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// emit yields an event or a heartbeat.
+func (f *follower) emit(event Event) {
+	f.emittedAt = time.Now()
+	f.isLeft = !f.yield(event, nil)
 }
 
-// progress asks where the log ends and which runs are in progress. A standby may have less than the follower has seen elsewhere: it is
-// waited for, as what it says of the runs is older than that.
+// wait waits for new events, and emits heartbeats meanwhile.
+func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
+	for !f.isLeft {
+		var heartbeat <-chan time.Time
+		if f.options.Heartbeat > 0 {
+			heartbeat = time.After(time.Until(f.emittedAt.Add(f.options.Heartbeat)))
+		}
+		select {
+		case <-changed:
+			return nil
+		case <-heartbeat:
+			f.emit(Event{})
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// progress queries where the log ends and which runs are in progress. A standby may lag behind what
+// the follower has seen elsewhere, and so may its answer about the runs: progress waits for it.
 func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
-	const longest = time.Second
-	for pause := f.store.live.interval; ; pause = min(2*pause, longest) {
-		progress, err := asked(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
+	pauses := pauses(f.store.live.interval, time.Second)
+	for {
+		progress, err := query(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
 			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
 		})
 		if err != nil || progress.LogEnd >= f.position.Seq {
@@ -330,20 +406,21 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 			return progress, err // it is no standby: the log was rewound
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(pauses.NextBackOff()):
 		case <-ctx.Done():
 			return progress, ctx.Err()
 		}
 	}
 }
 
-// asked asks the database again while it cannot be reached.
-func asked[T any](ctx context.Context, f *follower, ask func(context.Context) (T, error)) (T, error) {
-	answer, err := again(ctx, f.store.live.attempts(), ask)
-	return answer, refusal(err)
+// query makes a call to the database, and retries it while the database cannot be reached.
+func query[T any](ctx context.Context, f *follower, call func(context.Context) (T, error)) (T, error) {
+	answer, err := retry(ctx, f.store.live.retryPolicy(), call)
+	return answer, ErrorOf(err)
 }
 
-// cannotFollow says why a thread cannot be followed from a position, given the SQLSTATE of the problem.
+// cannotFollow returns the error for a thread that cannot be followed from a position. problem is its
+// SQLSTATE.
 func cannotFollow(key topicKey, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
 	case ErrThreadErased:

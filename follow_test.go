@@ -56,7 +56,7 @@ func followersSeeEveryEventOnceWhereverTheyBegin(t *testing.T, address string) {
 	others := pgagui.New(testdb.Connect(t, address), &pgagui.Config{PollInterval: time.Millisecond}) // in another process: it hears nothing of the recorder
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 2 * time.Millisecond})
 	const tokens = 300
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	var group errgroup.Group
 	following := func(what string, store *pgagui.Store, options pgagui.FollowOptions) {
 		group.Go(func() error {
@@ -105,7 +105,7 @@ func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
 	store, _ := newStore(t)
 	const calls = 60
 	large := `{"type":"CUSTOM","value":"` + strings.Repeat("x", 20_000) + `"}` // 60 of them are more than a topic keeps
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	slowBegan, go_on := make(chan struct{}), make(chan struct{})
 	var group errgroup.Group
 	group.Go(func() error {
@@ -127,7 +127,7 @@ func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
 		}
 		return nil
 	})
-	mustAppend(t, store, "t", "r", events(large))
+	mustAppend(t, store, "t", "r", rawEvents(large))
 	<-slowBegan
 	group.Go(func() error {
 		seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{})
@@ -138,9 +138,9 @@ func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
 		return err
 	})
 	for range calls - 1 {
-		mustAppend(t, store, "t", "r", events(large))
+		mustAppend(t, store, "t", "r", rawEvents(large))
 	}
-	mustAppend(t, store, "t", "r", events(finished))
+	mustAppend(t, store, "t", "r", rawEvents(finished))
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -168,7 +168,7 @@ func aFollowerStaysForTheNextRun(t *testing.T, address string) {
 	}()
 	for n := range 3 {
 		run := fmt.Sprint("r", n)
-		mustAppend(t, store, "t", run, events(started(run), finished))
+		mustAppend(t, store, "t", run, rawEvents(started(run), finished))
 		for range 2 {
 			if event := <-seen; event.RunID != run {
 				t.Fatalf("event of %s while %s runs", event.RunID, run)
@@ -184,7 +184,7 @@ func aFollowerStaysForTheNextRun(t *testing.T, address string) {
 func TestARunIsFollowedAmongOthers(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "root", events(started("root"), finished))
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
 	var group errgroup.Group
 	waiting := func(run string, alone bool, want ...string) {
 		if !alone && run != "root" {
@@ -197,7 +197,7 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 			}
 			got := make([]string, len(seen))
 			for i, event := range seen {
-				got[i] = string(event.Payload)
+				got[i] = string(event.JSON)
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
 				return fmt.Errorf("run %s (alone: %t): %s", run, alone, got)
@@ -209,10 +209,10 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	waiting("a", false, startedFrom("a", "root"), token(1), token(3), finished)
 	waiting("b", true, startedFrom("b", "root"), token(2), failed)
 	waiting("b", false, startedFrom("b", "root"), token(2), failed)
-	mustAppend(t, store, "t", "a", events(startedFrom("a", "root"), token(1)))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root"), token(2)), pgagui.Parallel())
-	mustAppend(t, store, "t", "a", events(token(3), finished))
-	mustAppend(t, store, "t", "b", events(failed))
+	mustAppend(t, store, "t", "a", rawEvents(startedFrom("a", "root"), token(1)))
+	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root"), token(2)), pgagui.AppendOptions{Parallel: true})
+	mustAppend(t, store, "t", "a", rawEvents(token(3), finished))
+	mustAppend(t, store, "t", "b", rawEvents(failed))
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -251,7 +251,7 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 func TestFollowersThatWaitForARunGetItsHistory(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "root", events(started("root"), `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m1","delta":"a"}`, finished))
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m1","delta":"a"}`, finished))
 	var group errgroup.Group
 	waiting := func(thread string, options pgagui.FollowOptions, want string) {
 		options.Stay = true
@@ -277,10 +277,10 @@ func TestFollowersThatWaitForARunGetItsHistory(t *testing.T) {
 	waiting("t", pgagui.FollowOptions{RunID: "next", History: compaction.SnapshotShape}, "RUN_STARTED next, MESSAGES_SNAPSHOT next, STATE_SNAPSHOT next, RUN_FINISHED next")
 	waiting("u", pgagui.FollowOptions{NoLineage: true}, "RUN_STARTED first, RUN_FINISHED first")
 	waiting("u", pgagui.FollowOptions{RunID: "first"}, "RUN_STARTED first, RUN_FINISHED first")
-	mustAppend(t, store, "t", "other", events(startedFrom("other", "root"), finished))
-	mustAppend(t, store, "t", "next", events(startedFrom("next", "root")))
-	mustAppend(t, store, "t", "next", events(finished))
-	mustAppend(t, store, "u", "first", events(started("first"), finished))
+	mustAppend(t, store, "t", "other", rawEvents(startedFrom("other", "root"), finished))
+	mustAppend(t, store, "t", "next", rawEvents(startedFrom("next", "root")))
+	mustAppend(t, store, "t", "next", rawEvents(finished))
+	mustAppend(t, store, "u", "first", rawEvents(started("first"), finished))
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -289,9 +289,9 @@ func TestFollowersThatWaitForARunGetItsHistory(t *testing.T) {
 func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "root", events(started("root"), finished))
-	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
+	mustAppend(t, store, "t", "a", rawEvents(startedFrom("a", "root")))
+	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
 	var last int64
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
 		if err != nil {
@@ -300,9 +300,9 @@ func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 		last = event.Seq
 		switch last {
 		case 4:
-			mustAppend(t, store, "t", "a", events(finished))
+			mustAppend(t, store, "t", "a", rawEvents(finished))
 		case 5:
-			mustAppend(t, store, "t", "b", events(token(1), finished))
+			mustAppend(t, store, "t", "b", rawEvents(token(1), finished))
 		}
 	}
 	if last != 7 {
@@ -313,7 +313,7 @@ func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 func TestFollowWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
 	for _, test := range []struct {
 		thread  string
 		options pgagui.FollowOptions
@@ -330,7 +330,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s %+v: %d events, %v, want %v", test.thread, test.options, len(seen), err, test.want)
 		}
 	}
-	if _, err := store.Erase(t.Context(), "t", ""); err != nil {
+	if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1}}); !errors.Is(err, pgagui.ErrThreadErased) {
@@ -362,8 +362,8 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 			t.Fatal(err)
 		}
 	}
-	mustAppend(t, store, "t", "r", events(started("r")))
-	mustAppend(t, store, "t", "r", events(token(1)))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(token(1)))
 	live := make(chan error, 1)
 	reached := make(chan struct{})
 	go func() {
@@ -375,7 +375,7 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 		}
 		live <- err
 	}()
-	mustAppend(t, store, "t", "r", events(token(2)))
+	mustAppend(t, store, "t", "r", rawEvents(token(2)))
 	<-reached
 	var resume pgagui.Position
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
@@ -394,7 +394,7 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 		t.Errorf("one that comes back: %v", err)
 	}
 	// Grown again: the seqs are there, but not the events.
-	mustAppend(t, store, "t", "r", events(token(3), token(4), finished))
+	mustAppend(t, store, "t", "r", rawEvents(token(3), token(4), finished))
 	for _, position := range []pgagui.Position{resume, {Seq: 9}} {
 		if seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: position}); !errors.Is(err, pgagui.ErrLogRewound) || len(seen) > 0 {
 			t.Errorf("one that comes back later, at %v: %d events, %v", position, len(seen), err)
@@ -405,7 +405,7 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 func TestAFollowerAheadOfARewoundLogIsToldWhileOthersFollow(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	seen := make(chan pgagui.Event)
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -417,7 +417,7 @@ func TestAFollowerAheadOfARewoundLogIsToldWhileOthersFollow(t *testing.T) {
 		}
 	}()
 	<-seen
-	mustAppend(t, store, "t", "r", events(token(1)))
+	mustAppend(t, store, "t", "r", rawEvents(token(1)))
 	<-seen // the hub asks for news of the thread
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -442,9 +442,9 @@ func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 			t.Parallel()
 			store, pool := newStore(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			mustAppend(t, store, "t", "r", events(started("r")))
-			mustAppend(t, store, "t", "r", events(token(1)))
-			mustAppend(t, store, "t", "r", events(token(2)))
+			mustAppend(t, store, "t", "r", rawEvents(started("r")))
+			mustAppend(t, store, "t", "r", rawEvents(token(1)))
+			mustAppend(t, store, "t", "r", rawEvents(token(2)))
 			late, other := make(chan error, 1), make(chan error, 1)
 			isBusy, goOn, isLive := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			go func() {
@@ -477,7 +477,7 @@ func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 				t.Fatalf("the one that waits for news: %v", err)
 			}
 			for _, event := range test.before {
-				mustAppend(t, store, "t", "r", events(event))
+				mustAppend(t, store, "t", "r", rawEvents(event))
 			}
 			end := int64(2 + len(test.before))
 			go func() {
@@ -495,7 +495,7 @@ func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 			}()
 			<-isLive
 			for _, event := range test.then {
-				mustAppend(t, store, "t", "r", events(event))
+				mustAppend(t, store, "t", "r", rawEvents(event))
 			}
 			close(goOn)
 			if err := <-late; !errors.Is(err, pgagui.ErrLogRewound) {
@@ -551,17 +551,17 @@ func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			writer, pool := newStore(t)
-			mustAppend(t, writer, "t", "r", events(started("r")))
+			mustAppend(t, writer, "t", "r", rawEvents(started("r")))
 			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 				for range test.batches {
-					mustAppend(t, writer.WithTx(tx), "t", "r", events(test.event))
+					mustAppend(t, writer.WithTx(tx), "t", "r", rawEvents(test.event))
 				}
 				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustAppend(t, writer, "t", "r", events(finished))
+			mustAppend(t, writer, "t", "r", rawEvents(finished))
 			database := &countedPolls{Pool: pool, polls: map[int64]int{}}
 			seen, err := follow(t.Context(), pgagui.New(database, nil), "t", pgagui.FollowOptions{})
 			if err != nil {
@@ -593,7 +593,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := pgagui.New(testdb.Connect(t, primary.URL("postgres")), nil)
-	mustAppend(t, store, "t", "r", events(started("r"), token(1)))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), token(1)))
 	standby, err := primary.Standby(t.Context(), cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -608,7 +608,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	if _, err := database.Exec(t.Context(), `select pg_wal_replay_pause()`); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store, "t", "r", events(token(2), finished))
+	mustAppend(t, store, "t", "r", rawEvents(token(2), finished))
 
 	followers := pgagui.New(database, nil)
 	var group errgroup.Group
@@ -636,7 +636,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	if _, err := database.Exec(t.Context(), `select pg_wal_replay_resume()`); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store, "t", "next", events(started("next")))
+	mustAppend(t, store, "t", "next", rawEvents(started("next")))
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -648,10 +648,10 @@ func TestShortHistoryLeadsIntoTheRunInProgress(t *testing.T) {
 
 func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 	store := pgagui.New(testdb.Connect(t, address), nil)
-	mustAppend(t, store, "t", "one", events(started("one"), `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
+	mustAppend(t, store, "t", "one", rawEvents(started("one"), `{"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant"}`,
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"a"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"b"}`,
 		`{"type":"TEXT_MESSAGE_END","messageId":"m1"}`, finished))
-	mustAppend(t, store, "t", "two", events(started("two"), `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`, token(1)))
+	mustAppend(t, store, "t", "two", rawEvents(started("two"), `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`, token(1)))
 	for _, shape := range []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape} {
 		for _, run := range []string{"", "two"} {
 			var all []string
@@ -660,12 +660,12 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, string(event.Payload))
+				all = append(all, string(event.JSON))
 				if position = event.Position(); position.Seq == 9 {
 					break
 				}
 			}
-			want, err := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, shape)
+			want, err := store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: shape})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -676,7 +676,7 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 	}
 	// However much the run in progress has had, it comes in a few events, and then one by one.
 	for n := range 50 {
-		mustAppend(t, store, "t", "two", events(token(n), token(n)))
+		mustAppend(t, store, "t", "two", rawEvents(token(n), token(n)))
 	}
 	var short []pgagui.Event
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{RunID: "two", History: compaction.SnapshotShape}) {
@@ -686,17 +686,17 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 		short = append(short, event)
 		switch event.Seq {
 		case 109:
-			mustAppend(t, store, "t", "two", events(token(50)))
+			mustAppend(t, store, "t", "two", rawEvents(token(50)))
 		case 110:
-			mustAppend(t, store, "t", "two", events(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
+			mustAppend(t, store, "t", "two", rawEvents(`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, finished))
 		}
 	}
-	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].Payload) != token(50) || short[n-4].RecordedAt.IsZero() {
+	if n := len(short); n != 9 || short[n-3].Seq != 110 || string(short[n-3].JSON) != token(50) || short[n-4].RecordedAt.IsZero() {
 		t.Errorf("%d events: %+v", n, short)
 	}
 
 	seen, err := follow(t.Context(), store, "t", pgagui.FollowOptions{History: compaction.SnapshotShape})
-	want, _ := store.Replay(t.Context(), "t", pgagui.At{RunID: "two"}, compaction.SnapshotShape)
+	want, _ := store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: compaction.SnapshotShape})
 	if err != nil || len(seen) != len(want) || seen[len(seen)-1].Seq != 112 {
 		t.Errorf("%d events, %v", len(seen), err)
 	}
@@ -705,11 +705,11 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "root", events(started("root"), finished))
-	mustAppend(t, store, "t", "a", events(startedFrom("a", "root")))
-	mustAppend(t, store, "t", "b", events(startedFrom("b", "root")), pgagui.Parallel())
-	mustAppend(t, store, "t", "a", events(token(1), token(1)))
-	mustAppend(t, store, "t", "b", events(token(2), token(3)))
+	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
+	mustAppend(t, store, "t", "a", rawEvents(startedFrom("a", "root")))
+	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
+	mustAppend(t, store, "t", "a", rawEvents(token(1), token(1)))
+	mustAppend(t, store, "t", "b", rawEvents(token(2), token(3)))
 	var live []pgagui.Event
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape}) {
 		if err != nil {
@@ -719,14 +719,14 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 			live = append(live, event)
 		}
 		if event.Seq == 8 {
-			mustAppend(t, store, "t", "a", events(finished))
-			mustAppend(t, store, "t", "b", events(finished))
+			mustAppend(t, store, "t", "a", rawEvents(finished))
+			mustAppend(t, store, "t", "b", rawEvents(finished))
 		}
 	}
 	wantSeqs(t, "the runs that go on side by side", live, 3, 10)
 
 	// One that has ended is no part of the head's history.
-	mustAppend(t, store, "t", "c", events(startedFrom("c", "root")))
+	mustAppend(t, store, "t", "c", rawEvents(startedFrom("c", "root")))
 	var history []string
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape, Stay: true}) {
 		if err != nil {
@@ -745,7 +745,7 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r"), token(1), token(2)))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), token(1), token(2)))
 	for range 20 {
 		for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{Stay: true}) {
 			if err != nil {
@@ -784,7 +784,7 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 						pause()
 					}
 				}
-				if status, err := beside.Status(t.Context(), thread, "r"); err != nil || status.LastSeq != last {
+				if status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}); err != nil || status.LastSeq != last {
 					return fmt.Errorf("thread %s: ended after seq %d, %+v, %w", thread, last, status, err)
 				}
 				return nil
@@ -825,7 +825,7 @@ func TestWhatTheHubKnowsOfARunIsNotAskedForAgain(t *testing.T) {
 	writer, pool := newStore(t)
 	database := &counting{DB: pool}
 	store := pgagui.New(database, &pgagui.Config{PollInterval: time.Millisecond})
-	mustAppend(t, writer, "t", "r", events(started("r")))
+	mustAppend(t, writer, "t", "r", rawEvents(started("r")))
 	const followers = 20
 	seen, group := make(chan pgagui.Event), errgroup.Group{}
 	join := func() {
@@ -841,7 +841,7 @@ func TestWhatTheHubKnowsOfARunIsNotAskedForAgain(t *testing.T) {
 	}
 	join()
 	<-seen
-	mustAppend(t, writer, "t", "r", events(token(1)))
+	mustAppend(t, writer, "t", "r", rawEvents(token(1)))
 	<-seen // the hub asks for news of the thread
 	before := database.asked.Load()
 	for range followers {
@@ -850,14 +850,14 @@ func TestWhatTheHubKnowsOfARunIsNotAskedForAgain(t *testing.T) {
 	for range 2 * followers {
 		<-seen
 	}
-	mustAppend(t, writer, "t", "r", events(token(2)))
+	mustAppend(t, writer, "t", "r", rawEvents(token(2)))
 	for range 1 + followers {
 		<-seen
 	}
 	if asked := database.asked.Load() - before; asked > 0 {
 		t.Errorf("%d followers that joined asked %d times", followers, asked)
 	}
-	mustAppend(t, writer, "t", "r", events(finished))
+	mustAppend(t, writer, "t", "r", rawEvents(finished))
 	for range 1 + followers {
 		<-seen
 	}
@@ -898,16 +898,16 @@ func (a *answered) Next() bool {
 func TestAWakeWhileTheHubAsksIsNotLost(t *testing.T) {
 	t.Parallel()
 	writer, pool := newStore(t)
-	mustAppend(t, writer, "t", "r", events(started("r")))
+	mustAppend(t, writer, "t", "r", rawEvents(started("r")))
 	database := &meanwhile{DB: pool}
 	store := pgagui.New(database, &pgagui.Config{PollInterval: time.Hour}) // it lives by what it is told
 	database.happen = func(poll int64) {
 		switch poll {
 		case 2: // the first one was the follower's
-			mustAppend(t, writer, "t", "r", events(token(1)))
+			mustAppend(t, writer, "t", "r", rawEvents(token(1)))
 			store.Wake("t")
 		case 3:
-			mustAppend(t, writer, "t", "r", events(finished))
+			mustAppend(t, writer, "t", "r", rawEvents(finished))
 			store.Wake("t")
 		}
 	}

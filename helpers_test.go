@@ -1,6 +1,7 @@
 package pgagui_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +22,7 @@ func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
 	return pgagui.New(pool, nil), pool
 }
 
-func events(raw ...string) []json.RawMessage {
+func rawEvents(raw ...string) []json.RawMessage {
 	list := make([]json.RawMessage, len(raw))
 	for i, event := range raw {
 		list[i] = json.RawMessage(event)
@@ -46,13 +47,40 @@ func token(n int) string {
 	return fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"token %d "}`, n)
 }
 
-func mustAppend(t testing.TB, store *pgagui.Store, threadID, runID string, raw []json.RawMessage, options ...pgagui.AppendOption) int64 {
+func mustAppend(t testing.TB, store *pgagui.Store, threadID, runID string, raw []json.RawMessage, options ...pgagui.AppendOptions) int64 {
 	t.Helper()
-	seq, err := store.Append(context.Background(), threadID, runID, raw, options...)
+	seq, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, raw, merged(options...))
 	if err != nil {
 		t.Fatalf("append to run %s of thread %s: %v", runID, threadID, err)
 	}
 	return seq
+}
+
+func afterSeq(seq int64) pgagui.AppendOptions { return pgagui.AppendOptions{AfterSeq: &seq} }
+
+// merged is what all of the options say.
+func merged(options ...pgagui.AppendOptions) (all pgagui.AppendOptions) {
+	for _, o := range options {
+		all.AfterSeq = cmp.Or(all.AfterSeq, o.AfterSeq)
+		all.ParentRunID = cmp.Or(all.ParentRunID, o.ParentRunID)
+		all.NoParent = all.NoParent || o.NoParent
+		all.Parallel = all.Parallel || o.Parallel
+		all.Strict = all.Strict || o.Strict
+		all.TimesFromEvents = all.TimesFromEvents || o.TimesFromEvents
+		if o.Input != nil {
+			all.Input = o.Input
+		}
+	}
+	return all
+}
+
+func mustBegin(t testing.TB, recorder *pgagui.Recorder, run pgagui.RunRef, options pgagui.BeginOptions) *pgagui.Recording {
+	t.Helper()
+	recording, err := recorder.Begin(t.Context(), run, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recording
 }
 
 func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []string {
@@ -62,14 +90,14 @@ func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, string(event.Payload))
+		list = append(list, string(event.JSON))
 	}
 	return list
 }
 
 func mustVerify(t testing.TB, store *pgagui.Store, threadID string) {
 	t.Helper()
-	problems, err := store.Verify(context.Background(), threadID)
+	problems, err := store.Maintenance().Verify(context.Background(), threadID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,8 +110,10 @@ func newHub(pool DB, config *Config) *hub {
 	return h
 }
 
-// attempts say how queries of followers are repeated.
-func (h *hub) attempts() attempts { return attempts{timeout: h.callTimeout, report: h.outage.report} }
+// retryPolicy says how queries of followers are retried.
+func (h *hub) retryPolicy() retryPolicy {
+	return retryPolicy{timeout: h.callTimeout, report: h.outage.report}
+}
 
 // join returns the topic of a thread for one more follower, which must leave it in the end.
 func (h *hub) join(key topicKey) *topic {
@@ -235,7 +237,7 @@ func (t *topic) contradicts(position Position) bool {
 
 // run polls until nobody follows any more. Should somebody follow again before it has ended, that starts another.
 func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
-	backoff := h.interval
+	outagePauses := pauses(2*h.interval, longestBackoff)
 	for {
 		due, wait := h.dueTopics(ctx)
 		if due == nil {
@@ -257,11 +259,10 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 			return
 		case err == nil:
 			h.outage.report(nil)
-			backoff = h.interval
-		case prospectOf(err) == transient:
+			outagePauses.Reset()
+		case classify(err) == transient:
 			h.outage.report(err)
-			backoff = min(2*backoff, longestBackoff)
-			rest = backoff
+			rest = outagePauses.NextBackOff()
 		default:
 			// The followers ask for themselves, and are told.
 			for _, t := range due {
@@ -481,11 +482,11 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 		ThreadIds: []string{key.threadID}, Scopes: []string{key.scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page), PageBytes: maxPageBytes,
 	}
-	rows, err := again(ctx, h.attempts(), func(ctx context.Context) ([]db.PollRow, error) {
+	rows, err := retry(ctx, h.retryPolicy(), func(ctx context.Context) ([]db.PollRow, error) {
 		return h.queries(key.scope).Poll(ctx, params)
 	})
 	if err != nil {
-		return nil, false, refusal(err)
+		return nil, false, ErrorOf(err)
 	}
 	for _, row := range rows {
 		if row.Problem != "" {

@@ -11,88 +11,100 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: what an agent emits can be read within 50 ms.
+// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: readers see what an
+// agent sends within 50 ms.
 type RecorderConfig struct {
-	// Linger is how long an event waits for others, of its run and of others, to share a commit with. 20 ms when 0.
+	// Linger is how long an event waits for others, of its run or of other runs, to share a commit with.
+	// 20 ms if zero.
 	Linger time.Duration
-	// MaxBatchEvents and MaxBatchBytes are how much of one run goes into one batch. A run that has so much is not kept waiting.
-	// 500 events and 64 KB when 0.
+	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch. A run with so many
+	// pending events does not linger. 500 events and 64 KB if zero.
 	MaxBatchEvents, MaxBatchBytes int
-	// MaxBufferBytes is how much of one run may wait to be stored. Then Record waits: an agent that emits more than the database takes, or
-	// goes on while it is away, is slowed down. 4 MB when 0.
+	// MaxBufferBytes bounds the pending events of one run. Then Record waits, which slows down an agent
+	// that sends more than the database takes, or that continues while the database is away. 4 MB if
+	// zero.
 	MaxBufferBytes int
-	// Durability is what an event that is stored has outlived.
+	// Durability says when an event counts as stored.
 	Durability Durability
-	// Strict refuses what breaks the protocol, as the option Strict of Append does.
+	// Strict refuses what breaks the protocol, as AppendOptions.Strict does.
 	Strict bool
-	// CheckEvery is how often the recorder says that its runs are alive, and asks whether one shall stop. A second when 0. It must be
-	// less than a third of the database's setting heartbeat_lease (30 seconds), which is the lease of the runs of a recorder.
+	// CheckEvery is the interval of heartbeats, which also bring requests to stop. A second if zero. It
+	// must be less than a third of the database's setting heartbeat_lease (30 seconds), the lease of a
+	// recorder's runs.
 	CheckEvery time.Duration
-	// CallTimeout is after how long a call that the database does not answer is given up, to be repeated on another connection.
-	// 30 seconds when 0.
+	// CallTimeout is how long the recorder waits for the answer to a call before it retries it on
+	// another connection. 30 seconds if zero.
 	CallTimeout time.Duration
-	// CloseTimeout is how long Close takes at most when its ctx has ended before, as it has in "defer recorder.Close(ctx)" at the end of
-	// a program that was told to stop. 10 seconds when 0.
+	// CloseTimeout bounds Close if its ctx had ended before the call, as with "defer
+	// recorder.Close(ctx)" in a program that was told to stop. 10 seconds if zero.
 	CloseTimeout time.Duration
-	// Logger gets a line when the database cannot be reached, every minute as long as it cannot be, and when it can again; and one
-	// for each recording that ends early. slog.Default() when nil.
+	// Logger gets a line when the database cannot be reached, one every minute while it cannot, and one
+	// when it can again; and one for each recording that ends early. slog.Default() if nil.
 	Logger *slog.Logger
 }
 
-// Durability is what an event has outlived once it counts as stored.
+// Durability says when an event counts as stored.
 type Durability int
 
 const (
-	// Durable commits as the database is set to, as a rule when the event is on disk: nothing that is stored is lost in a crash.
+	// Durable commits as the database is configured, by default when the event is on disk: a crash loses
+	// no stored event.
 	Durable Durability = iota
-	// Relaxed commits without waiting for the disk (synchronous_commit = off). A crash of the server, not of the recorder, may take back what was
-	// stored in its last moments, up to three times wal_writer_delay (0.6 seconds unless set). What is left is in order and without gaps; the
-	// recording fails then with ErrLogRewound, and so do followers that have seen more.
+	// Relaxed commits without waiting for the disk (synchronous_commit = off). A crash of the database
+	// server, not of the recorder, may lose the last stored events: those of three times wal_writer_delay
+	// (0.6 seconds by default). What is left is in order and without gaps. The recording then fails with
+	// ErrLogRewound, and so do followers that have seen more.
 	Relaxed
 )
 
-// RecorderStats counts what a Recorder has done.
+// RecorderStats are the counters of a Recorder.
 type RecorderStats struct {
-	// Commits are the transactions that stored events.
+	// Commits is the number of transactions that stored events.
 	Commits int64 `json:"commits"`
-	// Batches are the rows that they wrote: a batch holds events of one run.
+	// Batches is the number of rows that they wrote. A batch holds events of one run.
 	Batches int64 `json:"batches"`
 	Events  int64 `json:"events"`
-	// Repeats are attempts of calls after one that failed.
-	Repeats int64 `json:"repeats"`
-	// Failed counts the recordings that ended early.
+	// Retries is the number of attempts after a failed one.
+	Retries int64 `json:"retries"`
+	// Failed is the number of recordings that ended early.
 	Failed int64 `json:"failed"`
-	// Buffered is how many events wait to be stored now.
+	// Buffered is the number of events that are not stored yet.
 	Buffered int64 `json:"buffered"`
-	// RepeatingSince is when the oldest of the calls that are being repeated now failed first; zero: there is none.
-	RepeatingSince time.Time `json:"repeatingSince,omitzero"`
-	// RepeatCause is the error of its last attempt.
-	RepeatCause string `json:"repeatCause,omitempty"`
+	// RetryingSince is the time of the first failure of the oldest call that is being retried now. Zero if
+	// there is none.
+	RetryingSince time.Time `json:"retryingSince,omitzero"`
+	// RetryCause is the error of its last attempt.
+	RetryCause string `json:"retryCause,omitempty"`
 }
 
-// Recorder stores what the agents of a process emit while they run. The runs share commits, so hundreds of them can stream at once over few
-// connections. What could not be sent while the database was away is sent again, as often as it takes, and is stored once. What the database
-// refuses, or cannot do, ends the recording of that run alone; Recording.Unstored has its events.
+// Recorder stores what the agents of a process send while they run. Its runs share commits, so hundreds
+// of them can stream at once over few connections. The recorder retries calls while the database is away,
+// and stores each event once. If the database refuses the events of a run, the recording of that run
+// alone ends; Recording.Unstored returns its events.
 //
 //	recorder := store.NewRecorder(nil)
 //	defer recorder.Close(ctx)
 //
-//	recording := recorder.Begin(ctx, "thread-1", "run-1", pgagui.RecordOptions{})
+//	recording, err := recorder.Begin(ctx, run, pgagui.BeginOptions{})
+//	if err != nil { … }
 //	defer recording.Close(ctx)
 //	for event := range agent.Run(recording.Context(), input) {
 //		if err := recording.Record(ctx, event); err != nil { … }
 //	}
 //
-// What a standby refuses is sent again, too, until it is promoted. A pool that may meet a standby that stays one should connect with
-// target_session_attrs=read-write.
+// The recorder also retries what a standby refuses, until the standby is promoted. If a pool may connect
+// to a standby that stays one, set target_session_attrs=read-write.
 //
-// A failure that lasts is said in the log every minute, and Stats has it. The package otelagui makes metrics of Stats.
+// It logs a failure that lasts every minute, and Stats reports it. Package otelagui turns Stats into
+// metrics.
 //
-// Under row-level security its role is an operator, as a rule, and records for all scopes. On a Store with SetScope it records those of the Store's scope
-// alone; a recording of another scope ends with ErrPermissionDenied.
+// Under row-level security the recorder's role is usually an operator and records for all scopes. On a
+// Store with SetScope it records for the Store's scope only; a recording of another scope ends with
+// ErrPermissionDenied.
 //
-// It takes up to two connections of the pool, one more for a run whose thread another transaction is writing to, and up to four for runs whose
-// events were too large or took too long to be sent with those of others.
+// A recorder takes up to two connections of the pool, one more for each run whose thread another
+// transaction has locked, and up to four for runs with events that are too large or too slow to share a
+// call.
 type Recorder struct {
 	store  *Store
 	config RecorderConfig
@@ -108,31 +120,32 @@ type Recorder struct {
 	open     map[*Recording]struct{}
 	queue    []*Recording // those with events to send, the one that waits longest first
 	since    time.Time    // when the queue was last empty
-	isUrgent bool         // do not linger
+	isUrgent bool         // send without lingering
 	isClosed bool
 	stats    RecorderStats
-	outages  map[*outage]struct{} // of the calls that are being repeated
+	outages  map[*outage]struct{} // of the calls that are being retried
 	answered time.Time            // when the database last answered a call
 }
 
-// What one call takes at most: the locks of its threads are held until it commits.
+// The bounds of one call. It holds the locks of its threads until it commits.
 const (
 	maxCallRuns  = 500
 	maxCallBytes = 8 << 20
 )
 
 const (
-	// maxSharedBytes is how large an event may be to share a call with others.
+	// maxSharedBytes is the size of an event up to which it shares a call with others.
 	maxSharedBytes = 1 << 20
-	// maxCostlyCalls is how many calls of runs that are too large or too slow to share one are made at once, and
-	// mostCostly how often one of them is tried while the database does answer others.
-	maxCostlyCalls, mostCostly = 4, 3
-	// keepAliveTimeout is short, so that a connection that the network has lost does not take the lease.
+	// maxCostlyCalls bounds the concurrent calls of runs that are too large or too slow to share one.
+	// maxCostlyAttempts bounds the attempts of one of them while the database answers others.
+	maxCostlyCalls, maxCostlyAttempts = 4, 3
+	// keepAliveTimeout is short, so that the lease does not expire while a heartbeat waits on a lost
+	// connection.
 	keepAliveTimeout = 10 * time.Second
 )
 
-// NewRecorder returns a Recorder for the threads of the store's scope. config may be nil. It must be closed. The store must be on a pool:
-// otherwise each recording fails at once with ErrNeedsPool.
+// NewRecorder returns a Recorder for the threads of the Store's scope. config may be nil. The caller must
+// close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
 		store: s, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
@@ -165,7 +178,7 @@ func setDefault[T comparable](setting *T, value T) {
 	}
 }
 
-// Stats returns what the recorder has done so far.
+// Stats returns the counters of the recorder.
 func (r *Recorder) Stats() RecorderStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,18 +188,19 @@ func (r *Recorder) Stats() RecorderStats {
 	}
 	for outage := range r.outages {
 		since, cause := outage.state()
-		if !since.IsZero() && (stats.RepeatingSince.IsZero() || since.Before(stats.RepeatingSince)) {
-			stats.RepeatingSince, stats.RepeatCause = since, cause.Error()
+		if !since.IsZero() && (stats.RetryingSince.IsZero() || since.Before(stats.RetryingSince)) {
+			stats.RetryingSince, stats.RetryCause = since, cause.Error()
 		}
 	}
 	return stats
 }
 
-// Close closes all recordings as Recording.Close does, all at once, and ends the recorder. When ctx ends first, the error says of which runs
-// events are not stored; Recording.Unstored has them. Called again, it ends those runs in the log, and returns the error again.
+// Close closes all recordings at once, as Recording.Close does, and ends the recorder. If ctx ends first,
+// the error names the runs with events that are not stored; Recording.Unstored returns them. A second call
+// ends those runs in the log, and returns the error again.
 //
-// It returns the errors that ended recordings early, but for those that a method of the recording has returned already. A ctx that has ended before
-// Close is called does not count: see RecorderConfig.CloseTimeout.
+// Close returns the errors that ended recordings early, except those that a method of the recording has
+// returned already. A ctx that had ended before the call does not count: see RecorderConfig.CloseTimeout.
 func (r *Recorder) Close(ctx context.Context) error {
 	ctx, cancel := r.closing(ctx)
 	defer cancel()
@@ -223,7 +237,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// closing is the context of a Close that was called with ctx.
+// closing returns the context for a Close that was called with ctx.
 func (r *Recorder) closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
@@ -231,7 +245,7 @@ func (r *Recorder) closing(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(context.WithoutCancel(ctx), r.config.CloseTimeout)
 }
 
-// sendQueue sends what recordings have, one call after the other.
+// sendQueue sends the pending events of recordings, one call after the other.
 func (r *Recorder) sendQueue() {
 	for r.linger() {
 		if next := r.nextCall(); len(next.recordings) > 0 {
@@ -240,7 +254,7 @@ func (r *Recorder) sendQueue() {
 	}
 }
 
-// linger waits until there is something that must not wait any longer, and reports false when the recorder ends.
+// linger waits until the queue must be sent, and returns false when the recorder ends.
 func (r *Recorder) linger() bool {
 	for {
 		r.mu.Lock()
@@ -266,7 +280,7 @@ func (r *Recorder) linger() bool {
 	}
 }
 
-// enqueue has the events of a recording sent. The caller holds the lock.
+// enqueue puts a recording with pending events into the queue. The caller holds the lock.
 func (r *Recorder) enqueue(recording *Recording) {
 	if recording.isAlone || !recording.hasMore() {
 		return
@@ -284,7 +298,7 @@ func (r *Recorder) enqueue(recording *Recording) {
 	}
 }
 
-// hurry has the queue sent at once. The caller holds the lock.
+// hurry makes the queue be sent without lingering. The caller holds the lock.
 func (r *Recorder) hurry() {
 	if !r.isUrgent {
 		r.isUrgent = true
@@ -299,14 +313,14 @@ func (r *Recorder) wakeUp() {
 	}
 }
 
-// call is what recordings have to store, in one transaction.
+// call is a call of append_many: events of several recordings, stored in one transaction.
 type call struct {
 	recordings []*Recording
 	counts     []int // of the events of each
 	params     db.AppendManyParams
 }
 
-// nextCall takes what has waited longest off the queue.
+// nextCall takes the recordings that have waited longest from the queue.
 func (r *Recorder) nextCall() call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,7 +330,7 @@ func (r *Recorder) nextCall() call {
 		recording := r.queue[0]
 		r.queue = r.queue[1:]
 		recording.isQueued = false
-		// It may have failed since, or be sent alone since.
+		// Since it was queued, it may have failed or be sent alone.
 		switch {
 		case !recording.hasMore() || recording.isAlone:
 		case len(recording.pending[0])+recording.inputSize() > maxSharedBytes:
@@ -331,7 +345,7 @@ func (r *Recorder) nextCall() call {
 	return next
 }
 
-// add takes a batch of a recording in, and returns its size.
+// add adds a batch of a recording, and returns its size.
 func (c *call) add(recording *Recording) (size int) {
 	config := &recording.recorder.config
 	events := recording.pending
@@ -359,21 +373,21 @@ func (c *call) add(recording *Recording) (size int) {
 	return size
 }
 
-// addBeginning gives the last call what comes with the beginning of a run, and returns its size.
-func (c *call) addBeginning(options *RecordOptions) (size int) {
+// addBeginning adds the input and the parent of the run that the last item begins, and returns their size.
+func (c *call) addBeginning(options *BeginOptions) (size int) {
 	if len(options.Input) > 0 {
 		c.params.Inputs = atLast(c.params.Inputs, len(c.recordings), string(options.Input))
 	}
 	switch {
 	case options.NoParent:
 		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.recordings), "=")
-	case options.Parent != "":
-		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.recordings), "="+options.Parent)
+	case options.ParentRunID != "":
+		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.recordings), "="+options.ParentRunID)
 	}
 	return len(options.Input)
 }
 
-// fill makes the arrays of what only beginnings have as long as the others, unless no call begins a run.
+// fill makes the arrays of inputs and parents as long as the others, unless no item begins a run.
 func (c *call) fill() {
 	for _, items := range []*[]string{&c.params.Inputs, &c.params.ParentRunIds} {
 		if *items != nil {
@@ -382,12 +396,13 @@ func (c *call) fill() {
 	}
 }
 
-// atLast sets the last of n items. The others that the slice does not have yet are empty.
+// atLast sets the last of n items, and adds empty ones before it if needed.
 func atLast(items []string, n int, item string) []string {
 	return append(append(items, make([]string, n-1-len(items))...), item)
 }
 
-// sendShared makes a call that runs share. Whatever keeps it from being done is that of one of them: on their own, the others go through.
+// sendShared makes a call that runs share. If it fails, one of the runs is the cause: then each is sent
+// alone, and the others succeed.
 func (r *Recorder) sendShared(c call) {
 	err := r.send(c)
 	if err == nil || r.background.Err() != nil {
@@ -395,10 +410,10 @@ func (r *Recorder) sendShared(c call) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isPermanent := prospectOf(err) == permanent && !isCostly(err)
+	isPermanent := classify(err) == permanent && !isCostly(err)
 	for _, recording := range c.recordings {
 		if recording.inCall = 0; isPermanent && len(c.recordings) == 1 {
-			recording.fail(refusal(err))
+			recording.fail(ErrorOf(err))
 		} else {
 			r.sendAlone(recording, true)
 		}
@@ -407,8 +422,9 @@ func (r *Recorder) sendShared(c call) {
 
 const lockNotAvailable = "55P03"
 
-// sendAlone sends the next events of a recording in a call of their own, so that no other run waits for it: because another transaction has
-// the lock of its thread, or because they are costly. The caller holds the lock.
+// sendAlone sends the next events of a recording in a call of their own, so that no other run waits for
+// it: because another transaction holds the lock of its thread, or because they are costly. The caller
+// holds the lock.
 func (r *Recorder) sendAlone(recording *Recording, isCostly bool) {
 	recording.isAlone = true
 	r.tasks.Go(func() {
@@ -428,7 +444,7 @@ func (r *Recorder) sendAlone(recording *Recording, isCostly bool) {
 		}
 		if err != nil {
 			recording.inCall = 0
-			recording.fail(refusal(err))
+			recording.fail(ErrorOf(err))
 		}
 		recording.isAlone = false
 		r.enqueue(recording)
@@ -436,7 +452,7 @@ func (r *Recorder) sendAlone(recording *Recording, isCostly bool) {
 	})
 }
 
-// sendByItself sends the next events of a recording, and returns an error when they cannot be stored.
+// sendByItself sends the next events of a recording, and returns an error if they cannot be stored.
 func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 	failures := 0
 	for {
@@ -444,7 +460,7 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 		r.mu.Lock()
 		if recording.hasMore() {
 			alone.add(recording)
-			// With the thread locked it waits for that, which is not the call's fault.
+			// If the thread is locked, the call waits for the lock.
 			alone.params.Wait = isLocked
 		}
 		r.mu.Unlock()
@@ -460,7 +476,7 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 		case isLocked: // perhaps for the lock: now without waiting for it
 			isLocked = false
 		default:
-			if failures++; failures == mostCostly {
+			if failures++; failures == maxCostlyAttempts {
 				return fmt.Errorf("%s: its events were tried %d times, and the database answered other calls meanwhile: %w", recording, failures, err)
 			}
 		}
@@ -472,18 +488,19 @@ func (r *Recorder) sendByItself(recording *Recording, isLocked bool) error {
 	}
 }
 
-// errLocked is what send returns for a call of one run that did not wait for the lock of its thread.
+// errLocked is the error of send for a call of one run that did not get the lock of its thread.
 var errLocked = errors.New("another transaction writes to the thread")
 
-// send makes a call until it is answered, or fails for good.
+// send makes a call and retries it until it is answered or fails permanently.
 func (r *Recorder) send(c call) error {
 	c.fill()
 	report, end := r.reporter("append")
 	defer end()
 	isFirst := true
-	answers, err := again(r.background, attempts{r.config.CallTimeout, report, r.isToBlame}, func(ctx context.Context) ([]db.AppendManyRow, error) {
+	answers, err := retry(r.background, retryPolicy{r.config.CallTimeout, report, r.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
 		if !isFirst {
-			// After an outage, so that no run that begins here cuts off one whose writer could not reach the database.
+			// After an outage the heartbeats come first: or a run that begins here could cut off one whose
+			// writer could not reach the database.
 			if err := r.sayAlive(ctx); err != nil {
 				return nil, err
 			}
@@ -511,25 +528,26 @@ func (r *Recorder) send(c call) error {
 		case answer.ErrorCode == lockNotAvailable:
 			r.sendAlone(recording, false)
 		default:
-			recording.fail(refusalOf(answer))
+			recording.fail(errorOfCall(answer))
 		}
 	}
 	return nil
 }
 
-// isToBlame reports whether a call that began then failed because of what it brings: the database answers others.
-func (r *Recorder) isToBlame(err error, began time.Time) bool {
+// isOwnFault reports whether a call that began then failed because of its own content: the database
+// answers others.
+func (r *Recorder) isOwnFault(err error, began time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return isCostly(err) || isTimeout(err) && r.answered.After(began)
 }
 
-// reporter returns what is called after each attempt of a call, and at its end.
+// reporter returns the functions to call after each attempt of a call, and at its end.
 func (r *Recorder) reporter(call string) (report func(error), end func()) {
 	o := &outage{
 		logger: r.config.Logger.With("call", call),
-		lost:   "pgagui: the recorder repeats a call that the database did not answer",
-		still:  "pgagui: the recorder still repeats a call that the database does not answer",
+		lost:   "pgagui: the recorder retries a call that the database did not answer",
+		still:  "pgagui: the recorder still retries a call that the database does not answer",
 		back:   "pgagui: the database answers the recorder again",
 	}
 	report = func(err error) {
@@ -540,7 +558,7 @@ func (r *Recorder) reporter(call string) (report func(error), end func()) {
 			r.answered = time.Now()
 			delete(r.outages, o)
 		} else {
-			r.stats.Repeats++
+			r.stats.Retries++
 			r.outages[o] = struct{}{}
 		}
 	}
@@ -552,7 +570,7 @@ func (r *Recorder) reporter(call string) (report func(error), end func()) {
 	return report, end
 }
 
-// keepAlive says from time to time that the runs are alive, and learns which of them shall stop.
+// keepAlive sends heartbeats for the runs, and receives requests to stop.
 func (r *Recorder) keepAlive() {
 	ticker := time.NewTicker(r.config.CheckEvery)
 	defer ticker.Stop()
@@ -573,7 +591,7 @@ func (r *Recorder) keepAlive() {
 		if len(r.running()) == 0 {
 			continue
 		}
-		_, err := again(r.background, attempts{timeout: min(keepAliveTimeout, r.config.CallTimeout), report: report}, func(ctx context.Context) (struct{}, error) {
+		_, err := retry(r.background, retryPolicy{timeout: min(keepAliveTimeout, r.config.CallTimeout), report: report}, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, r.sayAlive(ctx)
 		})
 		if r.background.Err() == nil {
@@ -582,7 +600,8 @@ func (r *Recorder) keepAlive() {
 	}
 }
 
-// sayAlive calls agui.keep_alive for the runs in progress, also where there is none: the database learns that writers can reach it.
+// sayAlive calls agui.keep_alive for the runs in progress, also if there is none: it tells the database
+// that writers can reach it.
 func (r *Recorder) sayAlive(ctx context.Context) error {
 	select {
 	case r.alive <- struct{}{}:
@@ -606,12 +625,12 @@ func (r *Recorder) sayAlive(ctx context.Context) error {
 	return nil
 }
 
-// attempts are those of a call that is made for one recording.
-func (r *Recorder) attempts() attempts {
-	return attempts{timeout: r.config.CallTimeout, report: func(error) {}}
+// retryPolicy is that of a call for one recording.
+func (r *Recorder) retryPolicy() retryPolicy {
+	return retryPolicy{timeout: r.config.CallTimeout, report: func(error) {}}
 }
 
-// detach leaves a run to the writer that goes on with it, which may have no heartbeats.
+// detach leaves a run to the next writer, which may send no heartbeats.
 func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	select {
 	case r.alive <- struct{}{}: // a call that is under way would have the heartbeats go on
@@ -621,7 +640,7 @@ func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	}
 	params := keepAliveParams(recording)
 	params.Detach = true
-	_, err := again(ctx, r.attempts(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
+	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
 		return r.store.queries.KeepAlive(ctx, params)
 	})
 	return err
@@ -636,12 +655,12 @@ func keepAliveParams(recordings ...*Recording) (params db.KeepAliveParams) {
 	return params
 }
 
-// running returns the recordings whose runs are in progress in the log, as many in each part as one call takes.
+// running returns the recordings whose runs are in progress in the log, in parts of the size of a call.
 func (r *Recorder) running() (parts [][]*Recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for recording := range r.open {
-		// A run whose end waits to be stored is in progress in the log.
+		// A run whose end is not stored yet is in progress in the log.
 		isOver := recording.hasEnded && len(recording.pending) == 0
 		if recording.seq == 0 || isOver || recording.isDetached || recording.failure != nil {
 			continue

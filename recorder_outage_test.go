@@ -37,20 +37,20 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 	for _, hasEnd := range []bool{true, false} {
 		thread := fmt.Sprint("end ", hasEnd)
 		recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour, Logger: quiet})
-		recording := recorder.Begin(t.Context(), thread, "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
 		const stepBegins, messageBegins = `{"type":"STEP_STARTED","stepName":"write"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`
 		mustRecord(t, recording, started("r"), stepBegins, messageBegins, token(1))
 		mustFlush(t, recording)
-		if _, err := store.Abandon(t.Context(), thread, "r", "we thought it gone"); err != nil {
+		if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, store, thread, "other", events(started("other"))) // goes on from it, and is in progress
+		mustAppend(t, store, thread, "other", rawEvents(started("other"))) // goes on from it, and is in progress
 		rest := []string{token(2), token(3), `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STEP_FINISHED","stepName":"write"}`, finished}
 		if !hasEnd {
 			rest = rest[:2]
 		}
 		mustRecord(t, recording, rest...)
-		if _, err := recording.AppendUnstored(t.Context(), "rest"); err == nil || !strings.Contains(err.Error(), "still recorded") {
+		if _, err := recording.AppendUnstored(t.Context(), "rest"); err == nil || !strings.Contains(err.Error(), "still open") {
 			t.Errorf("while it is open: %v", err)
 		}
 		if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
@@ -70,8 +70,8 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 			t.Fatal(err)
 		}
 		want := append([]string{
-			fmt.Sprintf(`{"parentRunId":"r","runId":"rest","threadId":%q,"type":"RUN_STARTED"}`, thread),
-			`{"name":"pgagui.continues","type":"CUSTOM","value":{"afterSeq":4,"runId":"r"}}`,
+			fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":"rest","parentRunId":"r"}`, thread),
+			`{"type":"CUSTOM","name":"pgagui.continues","value":{"afterSeq":4,"runId":"r"}}`,
 			stepBegins, messageBegins,
 		}, rest...)
 		if !hasEnd {
@@ -81,8 +81,8 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 		if got := strings.Join(payloads(t, store, thread, "rest"), "\n"); got != strings.Join(want, "\n") {
 			t.Errorf("the log has\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 		}
-		status, err := store.Status(t.Context(), thread, "rest")
-		if err != nil || status.Parent != "r" || status.LastSeq != seq || status.Status == pgagui.Running {
+		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "rest"})
+		if err != nil || status.ParentRunID != "r" || status.LastSeq != seq || status.Status == pgagui.Running {
 			t.Errorf("status %+v, last seq %d, error %v", status, seq, err)
 		}
 		restored, err := store.Restore(t.Context(), thread, pgagui.At{RunID: "rest"})
@@ -105,7 +105,7 @@ func TestUnstoredHasNothingThatIsStored(t *testing.T) {
 	direct, pool := newStore(t)
 	database := &lateAnswers{Pool: pool}
 	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	answer := make(chan struct{})
@@ -113,7 +113,7 @@ func TestUnstoredHasNothingThatIsStored(t *testing.T) {
 	mustRecord(t, recording, token(1))
 	eventually(t, "it is stored", func() bool { return len(payloads(t, direct, "t", "r")) == 2 })
 	mustRecord(t, recording, token(2))
-	if _, err := direct.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+	if _, err := direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
 		t.Fatal(err)
 	}
 	<-recording.Context().Done()
@@ -156,7 +156,7 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	const runs, tokens = 20, 40
 	recordings := make([]*pgagui.Recording, runs)
 	for i := range recordings {
-		recordings[i] = recorder.Begin(t.Context(), fmt.Sprint("t", i), "r", pgagui.RecordOptions{})
+		recordings[i] = mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recordings[i], started("r"))
 		mustFlush(t, recordings[i])
 	}
@@ -178,7 +178,7 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	}
 	defer first.Close(context.Background())
 	for i := range recordings {
-		if _, err := pgagui.New(first, nil).Append(t.Context(), fmt.Sprint("t", i), "next", events(started("next"))); !errors.Is(err, pgagui.ErrRunInProgress) {
+		if _, err := pgagui.New(first, nil).Append(t.Context(), pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 			t.Errorf("the next run of thread %d: %v", i, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestTheThreadsOfARecorderThatIsGoneAreFreeSoon(t *testing.T) {
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
 	var recordings []*pgagui.Recording
 	for _, thread := range []string{"gone", "detached"} {
-		recording := recorder.Begin(t.Context(), thread, "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recording, started("r"))
 		mustFlush(t, recording)
 		recordings = append(recordings, recording)
@@ -212,17 +212,17 @@ func TestTheThreadsOfARecorderThatIsGoneAreFreeSoon(t *testing.T) {
 	if err := recordings[1].Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := beside.Append(t.Context(), "gone", "next", events(started("next"))); !errors.Is(err, pgagui.ErrRunInProgress) {
+	if _, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 		t.Errorf("while it is recorded: %v", err)
 	}
 	proxy.Refuse(true)
 	proxy.CutNow()
 	mustRecord(t, recordings[0], token(1))
 	eventually(t, "the next run begins", func() bool {
-		_, err := beside.Append(t.Context(), "gone", "next", events(started("next")))
+		_, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{})
 		return err == nil
 	})
-	status, err := beside.Status(t.Context(), "detached", "")
+	status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: "detached"})
 	if err != nil || status.Stale {
 		t.Errorf("the run that was detached: %+v, %v", status, err)
 	}
@@ -290,7 +290,7 @@ func TestWhatCannotSucceedIsNotRepeatedForEver(t *testing.T) {
 				return test.failure
 			}
 			recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{Logger: quiet})
-			recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+			recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 			mustRecord(t, recording, started("r"), finished)
 			err := recording.Close(t.Context())
 			switch {
@@ -340,7 +340,7 @@ func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
 			})
 			var recordings []*pgagui.Recording
 			for n := range 20 {
-				recording := recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{})
+				recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, pgagui.BeginOptions{})
 				mustRecord(t, recording, started("r"))
 				mustFlush(t, recording)
 				recordings = append(recordings, recording)
@@ -382,7 +382,7 @@ func TestALockThatLastsIsNoFailure(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CallTimeout: 100 * time.Millisecond, CheckEvery: 10 * time.Millisecond, Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	unlock := lockThread(t, pool, "t")
@@ -413,7 +413,7 @@ func closeStoresAllAlthoughItsContextHasEnded(t *testing.T, address string) {
 				}
 			}()
 			for n := range runs {
-				recording := recorder.Begin(ctx, fmt.Sprint(what, n), "r", pgagui.RecordOptions{})
+				recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint(what, n), RunID: "r"}, pgagui.BeginOptions{})
 				if what == "recordings" {
 					defer func() {
 						if err := recording.Close(ctx); err != nil {
@@ -440,7 +440,7 @@ func closeStoresAllAlthoughItsContextHasEnded(t *testing.T, address string) {
 func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	mustAppend(t, store, "busy", "other", events(started("other")))
+	mustAppend(t, store, "busy", "other", rawEvents(started("other")))
 	for _, test := range []struct {
 		how  string
 		use  func(*pgagui.Recording)
@@ -448,12 +448,12 @@ func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 	}{
 		{"no method has returned it", func(*pgagui.Recording) {}, true},
 		{"Flush has said it", func(recording *pgagui.Recording) { recording.Flush(t.Context()) }, false},
-		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), events(token(1))...) }, false},
+		{"Record has said it", func(recording *pgagui.Recording) { recording.Record(t.Context(), rawEvents(token(1))...) }, false},
 		{"Close has said it", func(recording *pgagui.Recording) { recording.Close(t.Context()) }, false},
 	} {
 		var log bytes.Buffer
 		recorder := store.NewRecorder(&pgagui.RecorderConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		recording := recorder.Begin(t.Context(), "busy", "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "busy", RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recording, started("r"))
 		<-recording.Context().Done()
 		test.use(recording)
@@ -472,7 +472,7 @@ func TestARefusedRecordingIsReportedOnce(t *testing.T) {
 func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -488,12 +488,9 @@ func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
 		"a connection of a pool": pgagui.New(conn, nil),
 	} {
 		recorder := store.NewRecorder(&pgagui.RecorderConfig{Logger: quiet})
-		recording := recorder.Begin(t.Context(), "t", "s", pgagui.RecordOptions{})
-		if err := recording.Record(t.Context(), events(started("s"))...); !errors.Is(err, pgagui.ErrNeedsPool) {
-			t.Errorf("%s: record: %v", name, err)
-		}
-		if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrNeedsPool) {
-			t.Errorf("%s: the context ended by %v", name, cause)
+		run := pgagui.RunRef{ThreadID: "t", RunID: "s"}
+		if _, err := recorder.Begin(t.Context(), run, pgagui.BeginOptions{}); !errors.Is(err, pgagui.ErrNeedsPool) {
+			t.Errorf("%s: begin: %v", name, err)
 		}
 		if err := recorder.Close(t.Context()); err != nil {
 			t.Errorf("%s: close: %v", name, err)
@@ -525,16 +522,16 @@ func TestAnOutageIsSaidEveryMinute(t *testing.T) {
 		recorder := pgagui.New(database, nil).NewRecorder(&pgagui.RecorderConfig{
 			CloseTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
-		recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recording, started("r"), token(1))
 		begin := time.Now()
 		time.Sleep(5*time.Minute + 30*time.Second)
 		synctest.Wait()
 		stats := recorder.Stats()
-		if stats.RepeatingSince.Sub(begin) > time.Second || stats.RepeatingSince.IsZero() || !strings.Contains(stats.RepeatCause, "starting up") || stats.Buffered != 2 {
+		if stats.RetryingSince.Sub(begin) > time.Second || stats.RetryingSince.IsZero() || !strings.Contains(stats.RetryCause, "starting up") || stats.Buffered != 2 {
 			t.Errorf("%+v", stats)
 		}
-		if n := strings.Count(log.String(), "still repeats a call"); n != 5 {
+		if n := strings.Count(log.String(), "still retries a call"); n != 5 {
 			t.Errorf("it is said %d times:\n%s", n, &log)
 		}
 		if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "for=5m") || !strings.Contains(log.String(), "starting up") {
@@ -545,7 +542,7 @@ func TestAnOutageIsSaidEveryMinute(t *testing.T) {
 		if err := recorder.Close(ended); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("close: %v", err)
 		}
-		if stats := recorder.Stats(); !stats.RepeatingSince.IsZero() {
+		if stats := recorder.Stats(); !stats.RetryingSince.IsZero() {
 			t.Errorf("after Close: %+v", stats)
 		}
 		if len(recording.Unstored()) != 2 {
@@ -558,19 +555,20 @@ func TestAnErrorWithoutADatabaseCauseHasNone(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Logger: quiet})
-	_, ofAppend := store.Append(t.Context(), "t", "r", events(token(1)))
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	_, ofAppend := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	var ofFollow error
 	for _, err := range store.Follow(t.Context(), "nowhere", pgagui.FollowOptions{}) {
 		ofFollow = err
 	}
+	_, ofBegin := recorder.Begin(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{Input: json.RawMessage(`no`)})
 	for name, test := range map[string]struct {
 		err      error
 		hasCause bool
 	}{
 		"Append": {ofAppend, true},
 		"Record": {recording.Record(t.Context(), json.RawMessage(`no`)), false},
-		"Begin":  {context.Cause(recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{Input: json.RawMessage(`no`)}).Context()), false},
+		"Begin":  {ofBegin, false},
 		"Follow": {ofFollow, false},
 		"none":   {&pgagui.Error{}, false},
 	} {
@@ -617,13 +615,13 @@ func TestARunWhoseEndWaitsToBeStoredIsKeptAlive(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	unlock := lockThread(t, pool, "t")
 	mustRecord(t, recording, finished)
 	time.Sleep(2 * time.Second)
-	status, err := store.Status(t.Context(), "t", "r")
+	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || time.Since(status.AliveAt) > 1500*time.Millisecond {
 		t.Errorf("its last heartbeat was %s ago, %v", time.Since(status.AliveAt), err)
 	}
@@ -652,8 +650,8 @@ func TestALargeEventDoesNotHoldUpItsNeighbours(t *testing.T) {
 	t.Parallel()
 	database := &slowForLarge{testdb.Pool(t), make(chan struct{})}
 	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{Linger: 50 * time.Millisecond, Logger: quiet})
-	large := recorder.Begin(t.Context(), "large", "r", pgagui.RecordOptions{})
-	small := recorder.Begin(t.Context(), "small", "r", pgagui.RecordOptions{})
+	large := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "large", RunID: "r"}, pgagui.BeginOptions{})
+	small := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "small", RunID: "r"}, pgagui.BeginOptions{})
 	for _, recording := range []*pgagui.Recording{large, small} {
 		mustRecord(t, recording, started("r"))
 		mustFlush(t, recording)

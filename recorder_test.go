@@ -34,7 +34,7 @@ func newRecorder(t testing.TB, store *pgagui.Store, config *pgagui.RecorderConfi
 
 func mustRecord(t testing.TB, recording *pgagui.Recording, raw ...string) {
 	t.Helper()
-	if err := recording.Record(t.Context(), events(raw...)...); err != nil {
+	if err := recording.Record(t.Context(), rawEvents(raw...)...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,12 +72,12 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 	var group errgroup.Group
 	for n := range runs {
 		group.Go(func() error {
-			recording := recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{})
-			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+			recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, pgagui.BeginOptions{})
+			if err := recording.Record(t.Context(), rawEvents(started("r"))...); err != nil {
 				return err
 			}
 			for i := range tokens {
-				if err := recording.Record(t.Context(), events(token(i))...); err != nil {
+				if err := recording.Record(t.Context(), rawEvents(token(i))...); err != nil {
 					return err
 				}
 				if i%10 == 0 {
@@ -86,7 +86,7 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 					}
 				}
 			}
-			if err := recording.Record(t.Context(), events(finished)...); err != nil {
+			if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 				return err
 			}
 			return recording.Close(t.Context())
@@ -118,7 +118,7 @@ func TestFlushMeansThatAllIsStored(t *testing.T) { bothWays(t, flushMeansThatAll
 func flushMeansThatAllIsStored(t *testing.T, address string) {
 	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Hour}) // so only Flush has it sent
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"), token(1))
 	mustFlush(t, recording)
 	if got := payloads(t, store, "t", "r"); len(got) != 2 || recording.Seq() != 2 {
@@ -135,7 +135,7 @@ func flushMeansThatAllIsStored(t *testing.T, address string) {
 	if got := payloads(t, store, "t", "r"); len(got) != 1003 {
 		t.Errorf("the log has %d events", len(got))
 	}
-	if err := recording.Record(t.Context(), events(token(1))...); !errors.Is(err, pgagui.ErrClosed) {
+	if err := recording.Record(t.Context(), rawEvents(token(1))...); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("record after close: %v", err)
 	}
 	if err := recording.Close(t.Context()); err != nil {
@@ -147,7 +147,7 @@ func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	recorder := newRecorder(t, store, nil)
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1))
 	if err := recording.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
 	}
 
 	// One that was never begun leaves nothing.
-	if err := recorder.Begin(t.Context(), "nothing", "r", pgagui.RecordOptions{}).Close(t.Context()); err != nil {
+	if err := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "nothing", RunID: "r"}, pgagui.BeginOptions{}).Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := store.Head(t.Context(), "nothing"); !errors.Is(err, pgagui.ErrUnknownThread) {
@@ -172,16 +172,16 @@ func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
 func TestARunIsHandedOverToAnotherRecorder(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	first := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	first := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, first, started("r"), token(1))
 	if err := first.Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	status, err := store.Status(t.Context(), "t", "")
+	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t"})
 	if err != nil || status.Status != pgagui.Running || status.LastSeq != 2 {
 		t.Fatalf("%+v, %v", status, err)
 	}
-	second := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{AfterSeq: status.LastSeq})
+	second := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{AfterSeq: status.LastSeq})
 	mustRecord(t, second, token(2), finished)
 	if err := second.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestWhatIsRefusedEndsOnlyItsOwnRecording(t *testing.T) {
 func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: 50 * time.Millisecond})
-	mustAppend(t, store, "busy", "other", events(started("other")))
+	mustAppend(t, store, "busy", "other", rawEvents(started("other")))
 	deep := `{"type":"CUSTOM","value":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`
 	cases := []struct {
 		thread string
@@ -216,7 +216,7 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 	}
 	recordings := make([]*pgagui.Recording, len(cases))
 	for i, test := range cases { // all of them in one call
-		recordings[i] = recorder.Begin(t.Context(), test.thread, "r", pgagui.RecordOptions{})
+		recordings[i] = mustBegin(t, recorder, pgagui.RunRef{ThreadID: test.thread, RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recordings[i], test.events...)
 	}
 	for i, test := range cases {
@@ -230,7 +230,7 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 			}
 			mustRecord(t, recording, finished)
 		} else {
-			if err := recording.Record(t.Context(), events(token(2))...); !errors.Is(err, test.want) {
+			if err := recording.Record(t.Context(), rawEvents(token(2))...); !errors.Is(err, test.want) {
 				t.Errorf("%s: record: %v, want %v", test.thread, err, test.want)
 			}
 			if cause := context.Cause(recording.Context()); !errors.Is(cause, test.want) {
@@ -249,10 +249,10 @@ func whatIsRefusedEndsOnlyItsOwnRecording(t *testing.T, address string) {
 func TestRecordRefusesWhatIsNoEventAtOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	recording := newRecorder(t, store, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	for _, bad := range []string{``, `{`, `{"type":"A"} {}`, `[]`, `"text"`, "{\"type\":\"\xff\"}", "{\"type\":\"A\x00\"}"} {
-		if err := recording.Record(t.Context(), events(token(1), bad)...); !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.Contains(err.Error(), "event 2 of those to record") {
+		if err := recording.Record(t.Context(), rawEvents(token(1), bad)...); !errors.Is(err, pgagui.ErrInvalidEvents) || !strings.Contains(err.Error(), "event 2 of those to record") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -274,8 +274,8 @@ func aThreadThatIsLockedKeepsNoOtherRunWaiting(t *testing.T, address string) {
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
 	recorder := newRecorder(t, store, nil)
-	locked := recorder.Begin(t.Context(), "locked", "r", pgagui.RecordOptions{})
-	free := recorder.Begin(t.Context(), "free", "r", pgagui.RecordOptions{})
+	locked := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "locked", RunID: "r"}, pgagui.BeginOptions{})
+	free := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "free", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, locked, started("r"))
 	mustFlush(t, locked)
 	unlock := lockThread(t, pool, "locked")
@@ -303,7 +303,7 @@ func TestALockedThreadGetsEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Microsecond, MaxBatchEvents: 3})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	const times, tokens = 5, 300
@@ -334,7 +334,7 @@ func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{MaxBufferBytes: 1000, CloseTimeout: 50 * time.Millisecond})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	unlock := lockThread(t, pool, "t")
@@ -344,7 +344,7 @@ func TestBackPressure(t *testing.T) {
 		err := recording.Record(ctx, json.RawMessage(token(taken)))
 		cancel()
 		if err != nil {
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no more are taken") {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the buffer takes no more") {
 				t.Fatal(err)
 			}
 			break
@@ -376,10 +376,10 @@ func TestAStopRequestReachesTheRecorder(t *testing.T) { bothWays(t, aStopRequest
 func aStopRequestReachesTheRecorder(t *testing.T, address string) {
 	store := pgagui.New(testdb.Connect(t, address), nil)
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
-	if n, err := store.RequestStop(t.Context(), "t", "", "the user pressed stop"); n != 1 || err != nil {
+	if n, err := store.RequestStop(t.Context(), pgagui.RunRef{ThreadID: "t"}, pgagui.RequestStopOptions{Reason: "the user pressed stop"}); n != 1 || err != nil {
 		t.Fatalf("%d runs, %v", n, err)
 	}
 	<-recording.Context().Done()
@@ -391,11 +391,11 @@ func aStopRequestReachesTheRecorder(t *testing.T, address string) {
 	if err := recording.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	status, err := store.Status(t.Context(), "t", "r")
+	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || status.Status != pgagui.Failed || status.StopReason != "the user pressed stop" || status.CutOffReason != "" {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if n, err := store.RequestStop(t.Context(), "t", "", ""); n != 0 || err != nil {
+	if n, err := store.RequestStop(t.Context(), pgagui.RunRef{ThreadID: "t"}, pgagui.RequestStopOptions{}); n != 0 || err != nil {
 		t.Errorf("a run that has ended: %d, %v", n, err)
 	}
 }
@@ -407,14 +407,14 @@ func TestAnIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T) {
 func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
-	idle := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "idle", "r", pgagui.RecordOptions{})
-	silent := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour}).Begin(t.Context(), "silent", "r", pgagui.RecordOptions{})
+	idle := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "idle", RunID: "r"}, pgagui.BeginOptions{})
+	silent := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: time.Hour}), pgagui.RunRef{ThreadID: "silent", RunID: "r"}, pgagui.BeginOptions{})
 	for _, recording := range []*pgagui.Recording{idle, silent} {
 		mustRecord(t, recording, started("r"))
 		mustFlush(t, recording)
 	}
 	for {
-		status, err := store.Status(t.Context(), "silent", "")
+		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "silent"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,10 +441,10 @@ func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
 func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	recording := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
-	if _, err := store.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+	if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
 		t.Fatal(err)
 	}
 	<-recording.Context().Done()
@@ -460,7 +460,7 @@ func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
 func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	recording := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	if _, err := pool.Exec(t.Context(), `select agui.request_stop('t', 'r', '')`); err != nil {
@@ -470,10 +470,10 @@ func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	if cause := context.Cause(recording.Context()); cause != pgagui.ErrStopRequested {
 		t.Errorf("it ended by %v", cause)
 	}
-	if _, err := store.Abandon(t.Context(), "t", "r", ""); err != nil {
+	if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: ""}); err != nil {
 		t.Fatal(err)
 	}
-	status, err := store.Status(t.Context(), "t", "r")
+	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || status.CutOffReason != "its writer is gone" || status.StopReason != "" {
 		t.Errorf("status %+v, error %v", status, err)
 	}
@@ -483,7 +483,7 @@ func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("it ended with %v, want %v", err, pgagui.ErrRunCutOff)
 	}
-	_, err = store.Append(t.Context(), "t", "r", events(token(1)))
+	_, err = store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{})
 	if !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("a late event: %v, want %v", err, pgagui.ErrRunCutOff)
 	}
@@ -508,7 +508,7 @@ func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
 	direct, pool := newStore(t)
 	database := &lateAnswers{Pool: pool}
 	recorder := newRecorder(t, pgagui.New(database, nil), &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 
@@ -517,7 +517,7 @@ func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
 	mustRecord(t, recording, token(1))
 	for len(payloads(t, direct, "t", "r")) < 2 {
 	}
-	if _, err := direct.Abandon(t.Context(), "t", "r", "we thought it gone"); err != nil {
+	if _, err := direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
 		t.Fatal(err)
 	}
 	<-recording.Context().Done()
@@ -526,7 +526,7 @@ func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
 		t.Error(err)
 	}
 	// The recorder goes on with others.
-	next := recorder.Begin(t.Context(), "t", "next", pgagui.RecordOptions{})
+	next := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "next"}, pgagui.BeginOptions{})
 	mustRecord(t, next, started("next"), finished)
 	mustFlush(t, next)
 }
@@ -536,7 +536,7 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 	store, _ := newStore(t)
 	recorder := store.NewRecorder(nil)
 	for n := range 20 {
-		mustRecord(t, recorder.Begin(t.Context(), fmt.Sprint("t", n), "r", pgagui.RecordOptions{}), started("r"), token(n))
+		mustRecord(t, mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, pgagui.BeginOptions{}), started("r"), token(n))
 	}
 	if err := recorder.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -546,7 +546,7 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 			t.Errorf("thread %d has %s", n, got)
 		}
 	}
-	if err := recorder.Begin(t.Context(), "t", "late", pgagui.RecordOptions{}).Record(t.Context(), events(started("late"))...); !errors.Is(err, pgagui.ErrClosed) {
+	if _, err := recorder.Begin(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "late"}, pgagui.BeginOptions{}); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("a recording that begins late: %v", err)
 	}
 	if err := recorder.Close(t.Context()); err != nil {
@@ -569,7 +569,7 @@ func durabilityIsTheRecorders(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	for durability, want := range map[pgagui.Durability]string{pgagui.Durable: "on", pgagui.Relaxed: "off"} {
-		recording := newRecorder(t, store, &pgagui.RecorderConfig{Durability: durability}).Begin(t.Context(), fmt.Sprint("t", durability), "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{Durability: durability}), pgagui.RunRef{ThreadID: fmt.Sprint("t", durability), RunID: "r"}, pgagui.BeginOptions{})
 		if _, err := pool.Exec(t.Context(), `truncate seen`); err != nil {
 			t.Fatal(err)
 		}
@@ -590,7 +590,7 @@ func TestStatsCountEventsOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	recorder := newRecorder(t, store, nil)
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	mustRecord(t, recording, token(1), token(2))
@@ -626,10 +626,10 @@ func TestARecorderOutlivesAnUpgrade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recording := newRecorder(t, store, nil).Begin(t.Context(), thread, "r-"+code, pgagui.RecordOptions{})
+		recording := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: thread, RunID: "r-" + code}, pgagui.BeginOptions{})
 		mustRecord(t, recording, `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`)
 		mustFlush(t, recording)
-		status, err := store.Status(t.Context(), thread, "r-"+code)
+		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r-" + code})
 		if err != nil || status.Status != pgagui.Finished {
 			t.Errorf("%s: %+v, %v", code, status, err)
 		}

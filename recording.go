@@ -11,36 +11,46 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// ErrStopRequested is why the context of a recording ended when someone called RequestStop, or agui.request_stop.
+// ErrStopRequested is the cause of the end of a recording's context after somebody called RequestStop
+// or agui.request_stop.
 var ErrStopRequested = errors.New("the run was asked to stop")
 
-// ErrClosed is what a Recorder or a Recording returns once it is closed.
+// ErrClosed is the error of a Recorder or a Recording that is closed.
 var ErrClosed = errors.New("the recording is closed")
 
-// RecordOptions say how a run is recorded.
-type RecordOptions struct {
-	// Scope is that of the run's thread; empty: the store's.
+// BeginOptions say how a run is recorded.
+type BeginOptions struct {
+	// Start is the RUN_STARTED event of the run (see events.RunStarted), for an agent that does not
+	// send one. Begin stores it before it returns, and returns an error if the run cannot begin. If
+	// empty, the run begins with the first events that Record takes.
+	Start json.RawMessage
+	// Scope is that of the run's thread. The Store's if empty.
 	Scope string
-	// Input is that of the run (RunAgentInput), a JSON object, where RUN_STARTED does not carry it; see WithInput.
+	// Input is the input of the run (RunAgentInput), a JSON object, if RUN_STARTED does not carry it;
+	// see AppendOptions.Input.
 	Input json.RawMessage
-	// Parent is the run that this one goes on from, whatever RUN_STARTED names; empty: as that names it, else the thread's head.
-	Parent string
-	// NoParent makes the run a root, whatever Parent and RUN_STARTED name.
+	// ParentRunID is the parent of the run, whatever RUN_STARTED names. If empty, RUN_STARTED names the
+	// parent, or else the parent is the head.
+	ParentRunID string
+	// NoParent makes the run a root, whatever ParentRunID and RUN_STARTED name.
 	NoParent bool
-	// Parallel lets the run begin although others are in progress in its thread. Its parent must have ended.
+	// Parallel lets the run begin while others are in progress in its thread. Its parent must have
+	// ended.
 	Parallel bool
-	// AfterSeq takes over a run that is in progress: its last seq, as Status returns it. 0: the run begins.
+	// AfterSeq takes over a run in progress from another writer: the last seq of the run, as Status
+	// returns it. 0: the run begins.
 	AfterSeq int64
 }
 
-// Recording is a run that is being recorded. Its methods may be called by several goroutines.
+// Recording is a run that is being recorded. Its methods are safe for concurrent use.
 type Recording struct {
 	recorder               *Recorder
 	threadID, runID, scope string
-	options                RecordOptions
+	options                BeginOptions
 	ctx                    context.Context
 	cancel                 context.CancelCauseFunc
 
@@ -57,50 +67,81 @@ type Recording struct {
 	changed      chan struct{} // closed at the next change; nil: nobody waits for one
 	isQueued     bool          // in the recorder's queue
 	isAlone      bool          // sent in calls of its own
+	isBeginning  bool          // Begin stores its start
 	isClosing    bool
 	isDetached   bool
 }
 
-// Begin returns a recording for a run, whose first event is RUN_STARTED, as a rule. It asks nothing of the database yet: a run that cannot begin
-// (ErrRunInProgress, ErrUnknownParent, …) fails when its first events are stored.
-func (r *Recorder) Begin(ctx context.Context, threadID, runID string, options RecordOptions) *Recording {
+// Begin returns a recording for a run.
+//
+// With BeginOptions.Start it stores the beginning of the run. A run that cannot begin is an error at
+// once, which a server can answer with 409 Conflict: ErrRunInProgress, or another error of
+// Store.Append. Without Start it makes no call to the database; then a run that cannot begin fails when
+// its first events are stored.
+//
+// Errors: ErrClosed, ErrNeedsPool, ErrInvalidEvents (Start or Input); with Start also those of
+// Store.Append and that of ctx.
+func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) (*Recording, error) {
 	recording := &Recording{
-		recorder: r, threadID: threadID, runID: runID, scope: options.Scope, options: options, seq: options.AfterSeq,
+		recorder: r, threadID: run.ThreadID, runID: run.RunID, scope: options.Scope, options: options, seq: options.AfterSeq,
+		isBeginning: len(options.Start) > 0,
 	}
 	if recording.scope == "" {
 		recording.scope = r.store.scope
 	}
+	if problem := problemOf(options.Input); len(options.Input) > 0 && problem != "" {
+		return nil, &Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: its input %s", recording, problem)}
+	}
+	if r.store.live == nil {
+		return nil, fmt.Errorf("record %s: %w", recording, ErrNeedsPool)
+	}
 	recording.ctx, recording.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.store.live == nil {
-		recording.fail(fmt.Errorf("record %s: %w", recording, ErrNeedsPool))
-	} else if r.isClosed {
-		recording.fail(ErrClosed)
-	} else if problem := problemOf(options.Input); len(options.Input) > 0 && problem != "" {
-		recording.fail(&Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: its input %s", recording, problem)})
-	} else {
+	isClosed := r.isClosed
+	if !isClosed {
 		r.open[recording] = struct{}{}
 	}
-	return recording
+	r.mu.Unlock()
+	if isClosed {
+		recording.cancel(ErrClosed)
+		return nil, fmt.Errorf("record %s: %w", recording, ErrClosed)
+	}
+	if len(options.Start) == 0 {
+		return recording, nil
+	}
+	err := recording.Record(ctx, options.Start)
+	if err == nil {
+		err = recording.Flush(ctx)
+	}
+	if err != nil {
+		_ = recording.Close(ctx) // it returns the same error
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	recording.isBeginning = false
+	return recording, nil
 }
 
-// Context is the context for the agent. It ends when the run was asked to stop (context.Cause is an ErrStopRequested), when what it emits is not stored any
-// more (the cause says why: ErrRunCutOff, for instance), when the recording is closed, and with the context that Begin was given.
-// After a request to stop the recording still takes what the agent has to say in the end.
+// Context returns the context for the agent. It ends with the context of Begin, when somebody asked the
+// run to stop (context.Cause is an ErrStopRequested), when the recording cannot store its events any
+// more (the cause is the error, for example ErrRunCutOff), and when the recording is closed. After a
+// request to stop, the recording still takes the last events of the agent.
 func (r *Recording) Context() context.Context { return r.ctx }
 
-// Seq returns the seq of the last event that is stored; 0: none is.
+// Seq returns the seq of the last event that is stored, 0 if none is.
 func (r *Recording) Seq() int64 {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
 	return r.seq
 }
 
-// Record takes events, to be stored in the order in which they are taken, soon. It keeps their bytes, which must not be changed any more. It waits only
-// while too many events wait to be stored, and then no longer than ctx.
+// Record takes events and returns. The recorder stores them soon, in the order in which Record took
+// them. It keeps the bytes, so do not change them. If too many events are not stored yet
+// (RecorderConfig.MaxBufferBytes), Record waits, at most until ctx ends.
 //
-// Errors: ErrInvalidEvents, of which nothing is taken; ErrClosed; and whatever ended the recording early.
+// Errors: ErrInvalidEvents, then Record took none of the events; ErrClosed; that of ctx; and the error
+// that ended the recording early, which is one of Store.Append.
 func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error {
 	size, ends := 0, false
 	for i, event := range events {
@@ -130,7 +171,7 @@ func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error
 			break
 		}
 		if err := r.wait(ctx); err != nil {
-			return fmt.Errorf("%s: %d events wait to be stored, no more are taken: %w", r, len(r.pending), err)
+			return fmt.Errorf("%s: %d events are not stored yet, and the buffer takes no more: %w", r, len(r.pending), err)
 		}
 	}
 	r.pending = append(r.pending, events...)
@@ -141,7 +182,7 @@ func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error
 	return nil
 }
 
-// problemOf says what keeps an event out of the log, as far as that shows without the database.
+// problemOf says why the log does not take an event, as far as that can be known without the database.
 func problemOf(event json.RawMessage) string {
 	switch {
 	case !utf8.Valid(event):
@@ -155,7 +196,9 @@ func problemOf(event json.RawMessage) string {
 	}
 }
 
-// Flush returns when all that Record took before is stored. Errors: that of ctx, and whatever ended the recording early.
+// Flush stores at once what Record took before, and returns when that is done.
+//
+// Errors: that of ctx, and the error that ended the recording early.
 func (r *Recording) Flush(ctx context.Context) error {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
@@ -177,12 +220,13 @@ func (r *Recording) flush(ctx context.Context) error {
 	return r.failure
 }
 
-// Close stores all that Record took and ends the recording. A run that has not ended by then, with RUN_FINISHED or RUN_ERROR, has lost its
-// writer: it is ended as Store.Abandon does. When ctx ends first, the recording stays open, and Close can be called again. A ctx that has ended
-// before Close is called does not count: see RecorderConfig.CloseTimeout.
+// Close stores all that Record took and ends the recording. If the run has not ended by then, with
+// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If ctx ends first, the recording stays
+// open, and Close can be called again. A ctx that had ended before the call does not count: see
+// RecorderConfig.CloseTimeout.
 //
-// Errors: as of Flush. Once closed, it returns nil. What is not stored then, because the run was cut off or the database refused it, is what
-// Unstored returns.
+// Errors: those of Flush. Close of a closed recording returns nil. Unstored returns what could not be
+// stored because the run was cut off or the database refused it.
 func (r *Recording) Close(ctx context.Context) error {
 	reason := "its recording was closed"
 	if cause := context.Cause(r.ctx); errors.Is(cause, ErrStopRequested) {
@@ -191,11 +235,13 @@ func (r *Recording) Close(ctx context.Context) error {
 	return r.close(ctx, &reason)
 }
 
-// Detach stores all that Record took and ends the recording, as Close does, but leaves the run in progress, for another recorder to go on with
-// (RecordOptions.AfterSeq), or for a writer without one, within the database's setting lease.
+// Detach stores all that Record took and ends the recording, as Close does, but leaves the run in
+// progress: for another recorder (BeginOptions.AfterSeq), or for a writer without one, which must append
+// within the lease of the database (its setting lease).
 func (r *Recording) Detach(ctx context.Context) error { return r.close(ctx, nil) }
 
-// close ends the run, when it has not ended, for the reason given; nil: it stays in progress.
+// close ends the run, if it has not ended, for the given reason. If that is nil, the run stays in
+// progress.
 func (r *Recording) close(ctx context.Context, abandon *string) error {
 	recorder := r.recorder
 	ctx, cancel := recorder.closing(ctx)
@@ -226,8 +272,8 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		if failure != nil {
 			*abandon = failure.Error()
 		}
-		_, err := again(ctx, recorder.attempts(), func(ctx context.Context) (int64, error) {
-			return recorder.store.InScope(r.scope).Abandon(ctx, r.threadID, r.runID, *abandon)
+		_, err := retry(ctx, recorder.retryPolicy(), func(ctx context.Context) (int64, error) {
+			return recorder.store.InScope(r.scope).Abandon(ctx, RunRef{ThreadID: r.threadID, RunID: r.runID}, AbandonOptions{Reason: *abandon})
 		})
 		if err != nil && failure == nil {
 			return fmt.Errorf("%s could not be ended: %w", r, err)
@@ -247,33 +293,38 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 	return failure
 }
 
-// Unstored returns the events that Record took and that are not in the log. While the recording is open they may still be stored. Once Close has
-// returned they are those that could not be: the run was cut off, or ended by another writer; the database refused the events; it was away for longer
-// than Close could wait. (After an error of Close itself some may be stored, whose answer was lost.)
+// Unstored returns the events that Record took and that are not in the log. While the recording is open
+// they may still be stored. After Close they are those that could not be stored: the run was cut off, or
+// another writer ended it; the database refused the events; or the database was away for longer than
+// Close could wait. (After an error of Close, some of them may be stored although the answer was lost.)
 func (r *Recording) Unstored() []json.RawMessage {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
 	return slices.Clone(r.pending)
 }
 
-// AppendUnstored appends what Unstored returns as a run of its own, when the run was cut off or ended by another writer. The new run goes on from the
-// one that was recorded: its RUN_STARTED names that as its parent, and an event of type CUSTOM with the name "pgagui.continues" says behind which seq
-// the events belong. What was open there (messages, tool calls, steps) is opened again, so clients join the pieces. The new run ends as the events say, or
-// as Store.Abandon ends one. It returns the last seq; 0: nothing was to be appended.
+// AppendUnstored appends what Unstored returns as a run of its own, after the recorded run was cut off or
+// ended by another writer. The new run is a child of the recorded one: its RUN_STARTED names it as the
+// parent, and an event of type CUSTOM with the name "pgagui.continues" holds the seq behind which the
+// events belong. The new run first opens what was open there (messages, tool calls, steps), so clients
+// join the pieces. It ends as its events say, or else as Store.Abandon ends a run. AppendUnstored returns
+// the last seq, 0 if there was nothing to append.
 //
-// Close the recording first, so that nothing is stored twice. A call that failed may be repeated with the same run id.
+// Close the recording first, so that no event is stored twice. After an error, retry with the same run
+// id.
 //
-// Errors: those of Append; ErrUnknownRun when nothing of the run is in the log: then record Unstored as a run of any id.
+// Errors: those of Store.Append; ErrUnknownRun if nothing of the recorded run is in the log: then record
+// the events as a run of any id.
 func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, error) {
 	recorder := r.recorder
 	recorder.mu.Lock()
-	events, seq, hasEnded := slices.Clone(r.pending), r.seq, r.hasEnded
+	pending, seq, hasEnded := slices.Clone(r.pending), r.seq, r.hasEnded
 	_, isOpen := recorder.open[r]
 	recorder.mu.Unlock()
 	switch {
 	case isOpen:
-		return 0, fmt.Errorf("%s is still recorded: close it before its events are appended to another run", r)
-	case len(events) == 0:
+		return 0, fmt.Errorf("%s is still open: close the recording before its events are appended to another run", r)
+	case len(pending) == 0:
 		return 0, nil
 	case seq == 0:
 		return 0, &Error{
@@ -282,20 +333,22 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 		}
 	}
 	store := recorder.store.InScope(r.scope)
-	how := recorder.attempts()
-	open, err := again(ctx, how, func(ctx context.Context) ([]rawjson.Text, error) {
+	policy := recorder.retryPolicy()
+	open, err := retry(ctx, policy, func(ctx context.Context) ([]rawjson.Text, error) {
 		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: seq, Scope: r.scope, ThreadID: r.threadID, RunID: r.runID})
 	})
 	if err != nil {
-		return 0, refusal(err)
+		return 0, ErrorOf(err)
 	}
-	started, err := json.Marshal(map[string]string{"type": "RUN_STARTED", "threadId": r.threadID, "runId": runID, "parentRunId": r.runID})
+	started, err := events.RunStarted{ThreadID: r.threadID, RunID: runID, ParentRunID: r.runID}.Event()
 	if err != nil {
 		return 0, err
 	}
-	place, err := json.Marshal(map[string]any{
-		"type": "CUSTOM", "name": "pgagui.continues", "value": map[string]any{"runId": r.runID, "afterSeq": seq},
-	})
+	value, err := json.Marshal(map[string]any{"runId": r.runID, "afterSeq": seq})
+	if err != nil {
+		return 0, err
+	}
+	place, err := events.Custom{Name: "pgagui.continues", Value: value}.Event()
 	if err != nil {
 		return 0, err
 	}
@@ -303,17 +356,17 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 	for _, event := range open {
 		begin = append(begin, json.RawMessage(event))
 	}
-	events = append(begin, events...)
-	last, err := again(ctx, how, func(ctx context.Context) (int64, error) {
-		return store.Append(ctx, r.threadID, runID, events, AfterSeq(0), Parallel())
+	all := append(begin, pending...)
+	last, err := retry(ctx, policy, func(ctx context.Context) (int64, error) {
+		return store.Append(ctx, RunRef{ThreadID: r.threadID, RunID: runID}, all, AppendOptions{AfterSeq: new(int64(0)), Parallel: true})
 	})
 	if err == nil && !hasEnded {
-		last, err = again(ctx, how, func(ctx context.Context) (int64, error) {
-			return store.Abandon(ctx, r.threadID, runID, fmt.Sprintf("run %q, whose events it has, was cut off", r.runID))
+		last, err = retry(ctx, policy, func(ctx context.Context) (int64, error) {
+			return store.Abandon(ctx, RunRef{ThreadID: r.threadID, RunID: runID}, AbandonOptions{Reason: fmt.Sprintf("run %q, whose events it has, was cut off", r.runID)})
 		})
 	}
 	if err != nil {
-		return 0, refusal(err)
+		return 0, ErrorOf(err)
 	}
 	recorder.mu.Lock()
 	defer recorder.mu.Unlock()
@@ -321,14 +374,14 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 	return last, nil
 }
 
-// The methods from here on are called by the recorder; those without a lock of their own while it holds its lock.
+// The recorder calls the methods from here on. Those without a lock of their own need its lock.
 
-// stored notes that the first of the pending events are in the log.
+// stored records that the first of the pending events are in the log.
 func (r *Recording) stored(events int, seq int64) {
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)
 	}
-	clear(r.pending[:events]) // they are not to be kept in memory by those behind them
+	clear(r.pending[:events]) // so that the garbage collector frees them
 	if r.pending = r.pending[events:]; len(r.pending) == 0 {
 		r.pending = nil
 	}
@@ -339,10 +392,10 @@ func (r *Recording) stored(events int, seq int64) {
 	r.recorder.store.live.wake(r.scope, r.threadID)
 }
 
-// hasMore reports whether there is something to send.
+// hasMore reports whether there are events to send.
 func (r *Recording) hasMore() bool { return r.failure == nil && len(r.pending) > 0 }
 
-// inputSize is the size of the input that the next call brings.
+// inputSize is the size of the input in the next call.
 func (r *Recording) inputSize() int {
 	if r.seq > 0 {
 		return 0
@@ -350,20 +403,22 @@ func (r *Recording) inputSize() int {
 	return len(r.options.Input)
 }
 
-// fail ends the recording early. What waits to be stored stays for Unstored.
+// fail ends the recording early. The pending events stay for Unstored.
 func (r *Recording) fail(err error) {
 	if r.failure != nil {
 		r.notify()
 		return
 	}
 	r.failure = err
-	r.recorder.stats.Failed++
-	r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
+	if !r.isBeginning { // otherwise Begin returns the error
+		r.recorder.stats.Failed++
+		r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
+	}
 	r.notify()
 	r.cancel(err)
 }
 
-// follow does what the database says about the run.
+// follow acts on the answer to a heartbeat.
 func (r *Recording) follow(signal db.KeepAliveRow) {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()

@@ -76,8 +76,8 @@ func TestStoresOfTwoScopesShareAPool(t *testing.T) {
 		a := pgagui.New(pool, &pgagui.Config{Scope: "a", SetScope: true})
 		stores := map[string]*pgagui.Store{"a": a, "b": a.InScope("b")}
 		for scope, store := range stores {
-			mustAppend(t, store, "t", "r", events(started("r"), `{"type":"CUSTOM","name":"secret of `+scope+`"}`, finished))
-			mustAppend(t, store, "only "+scope, "r", events(started("r"), finished))
+			mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"CUSTOM","name":"secret of `+scope+`"}`, finished))
+			mustAppend(t, store, "only "+scope, "r", rawEvents(started("r"), finished))
 		}
 		var group errgroup.Group
 		for scope, store := range stores {
@@ -89,7 +89,7 @@ func TestStoresOfTwoScopesShareAPool(t *testing.T) {
 							if err != nil {
 								return err
 							}
-							list = append(list, string(event.Payload))
+							list = append(list, string(event.JSON))
 						}
 						if len(list) != 3 || !strings.Contains(list[1], "secret of "+scope) {
 							return fmt.Errorf("scope %s reads %s", scope, list)
@@ -117,20 +117,20 @@ func TestStoresOfTwoScopesShareAPool(t *testing.T) {
 		if _, err := unset.Restore(ctx, "t", pgagui.At{}); !errors.Is(err, pgagui.ErrUnknownThread) {
 			t.Errorf("a store that does not set agui.scope restores: %v", err)
 		}
-		if _, err := unset.Append(ctx, "t", "s", events(started("s"))); !errors.Is(err, pgagui.ErrPermissionDenied) || !strings.Contains(err.Error(), `scope "a"`) {
+		if _, err := unset.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "s"}, rawEvents(started("s")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrPermissionDenied) || !strings.Contains(err.Error(), `scope "a"`) {
 			t.Errorf("a store that does not set agui.scope appends: %v", err)
 		}
 
 		// In a transaction of the caller each call names its scope, and nothing stays behind it.
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			for _, scope := range []string{"a", "b", "a"} {
-				mustAppend(t, stores[scope].WithTx(tx), "in a transaction", "r", events(started("r"), finished), pgagui.AfterSeq(0))
+				mustAppend(t, stores[scope].WithTx(tx), "in a transaction", "r", rawEvents(started("r"), finished), afterSeq(0))
 			}
-			if _, err := stores["b"].WithTx(tx).Append(ctx, "of both", "r", events(started("r"))); err != nil {
+			if _, err := stores["b"].WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: "of both", RunID: "r"}, rawEvents(started("r")), pgagui.AppendOptions{}); err != nil {
 				t.Error(err)
 			}
 			// What is set now is b.
-			_, err := unset.WithTx(tx).Append(ctx, "of both", "r", events(started("r")))
+			_, err := unset.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: "of both", RunID: "r"}, rawEvents(started("r")), pgagui.AppendOptions{})
 			return err
 		})
 		if !errors.Is(err, pgagui.ErrPermissionDenied) {
@@ -158,7 +158,7 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 			store := a.InScope(scope)
 			recorder := newRecorder(t, store, &pgagui.RecorderConfig{Linger: time.Millisecond})
 			for _, thread := range []string{"t", "u"} {
-				recording := recorder.Begin(t.Context(), thread, "r", pgagui.RecordOptions{})
+				recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
 				mustRecord(t, recording, started("r"))
 				if err := recording.Flush(t.Context()); err != nil {
 					t.Fatal(err)
@@ -169,7 +169,7 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						seen = append(seen, string(event.Payload))
+						seen = append(seen, string(event.JSON))
 					}
 					want := []string{started("r")}
 					for n := range tokens {
@@ -182,18 +182,18 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 				})
 				followers.Go(func() error {
 					for n := range tokens {
-						if err := recording.Record(t.Context(), events(fmt.Sprintf(`{"type":"CUSTOM","name":"%s %s %d"}`, scope, thread, n))...); err != nil {
+						if err := recording.Record(t.Context(), rawEvents(fmt.Sprintf(`{"type":"CUSTOM","name":"%s %s %d"}`, scope, thread, n))...); err != nil {
 							return err
 						}
 						time.Sleep(2 * time.Millisecond)
 					}
-					if err := recording.Record(t.Context(), events(finished)...); err != nil {
+					if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 						return err
 					}
 					return recording.Close(t.Context())
 				})
 			}
-			foreign := recorder.Begin(t.Context(), "t", "foreign", pgagui.RecordOptions{Scope: "c"})
+			foreign := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "foreign"}, pgagui.BeginOptions{Scope: "c"})
 			mustRecord(t, foreign, started("foreign"))
 			if err := foreign.Flush(t.Context()); !errors.Is(err, pgagui.ErrPermissionDenied) {
 				t.Errorf("a recorder of scope %s records for another scope: %v", scope, err)
@@ -226,15 +226,21 @@ func TestSetScopeTakesNoRoundTrip(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	store := pgagui.New(pool, &pgagui.Config{Scope: "a", SetScope: true})
-	mustAppend(t, store, "t", "r", events(started("r")))
+	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	calls := map[string]func() error{
-		"append": func() error { _, err := store.Append(t.Context(), "t", "r", events(token(1))); return err },
+		"append": func() error {
+			_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(1)), pgagui.AppendOptions{})
+			return err
+		},
 		"restore": func() error {
 			_, err := store.Restore(t.Context(), "t", pgagui.At{})
 			return err
 		},
-		"status": func() error { _, err := store.Status(t.Context(), "t", "r"); return err },
-		"runs":   func() error { _, err := store.Runs(t.Context(), "t"); return err },
+		"status": func() error {
+			_, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
+			return err
+		},
+		"runs": func() error { _, err := store.Runs(t.Context(), "t"); return err },
 	}
 	for name, call := range calls {
 		if err := call(); err != nil { // which prepares the statement

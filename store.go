@@ -2,7 +2,6 @@ package pgagui
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// DB is what a Store works on: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+// DB is the connection that a Store uses: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
 type DB interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error)
@@ -23,25 +22,31 @@ type DB interface {
 
 // Config holds the settings of a Store. The zero value is ready to use.
 type Config struct {
-	// Scope is the tenant or user whose threads the Store works on. Threads of different scopes never meet, even when they
-	// have the same thread id. It is a name, not a protection: who may use which scope is the caller's to decide, or that of
-	// row-level security (docs/security.md).
+	// Scope is the tenant or user that the threads of the Store belong to. The same thread id in
+	// two scopes names two threads. A scope is a name, it does not authorise access: the caller
+	// decides who may use which scope, or row-level security does (docs/security.md).
 	Scope string
-	// SetScope sets agui.scope to the scope for each call, in the transaction of the call. Row-level security asks for it where the role of the
-	// pool is mapped with agui.map_pool; such a role has no threads of the scope "". It takes no further round trip. On a Store in a transaction
-	// (WithTx) the setting stays until the transaction ends, or until the call of another Store in it.
+	// SetScope sets agui.scope to the scope for each call, in the transaction of the call.
+	// Row-level security needs it if the role of the pool is mapped with agui.map_pool; such a
+	// role has no threads of the scope "". It takes no additional round trip. On a Store in a
+	// transaction (WithTx) the setting stays until the transaction ends, or until another Store
+	// makes a call in it.
 	SetScope bool
-	// PollInterval is how often Follow asks for news of a run in progress while there is some; while there is none it asks less often,
-	// and for a thread without a run in progress much less. 20 ms when 0.
+	// PollInterval is how often Follow polls for new events while a run streams. It polls less
+	// often while a run in progress is quiet, and much less often if no run is in progress.
+	// 20 ms if zero.
 	PollInterval time.Duration
-	// CallTimeout is after how long a query of Follow that the database does not answer is given up, to be made again on another connection.
-	// 30 seconds when 0. How long the pool tries to connect is its own setting, connect_timeout.
+	// CallTimeout is how long Follow waits for the answer to a query before it retries it on
+	// another connection. 30 seconds if zero. How long the pool tries to connect is a setting of
+	// the pool, connect_timeout.
 	CallTimeout time.Duration
-	// Logger gets a line when Follow cannot reach the database and when it can again. slog.Default() when nil.
+	// Logger gets a line when Follow cannot reach the database, and one when it can reach it
+	// again. slog.Default() if nil.
 	Logger *slog.Logger
 }
 
-// Store reads and writes the threads of a scope. It is safe for concurrent use when its DB is (a pool is).
+// Store reads and writes the threads of a scope. It is safe for concurrent use if its DB is (a pool
+// is).
 type Store struct {
 	db        DB
 	scope     string
@@ -50,11 +55,27 @@ type Store struct {
 	live      *hub // serves all followers; nil where there is no pool
 }
 
-// ErrNeedsPool is what Follow and the recordings of a Recorder return in a transaction (WithTx) or on a single connection: they make calls at
-// any time, beside those of the caller. Use a Store on a pool.
-var ErrNeedsPool = errors.New("a recorder or follower needs a pool, not a transaction or a single connection")
+// RunRef names a run of a thread.
+type RunRef struct {
+	ThreadID string
+	// RunID is the run. Methods that read take the head of the thread if it is empty.
+	RunID string
+}
 
-// New returns a Store on a database that has the schema agui. config may be nil. The pool stays the caller's to close.
+// At names a point in a thread. The zero value is the end of the head. If both Seq and Time are
+// given, the earlier of the two counts.
+type At struct {
+	// RunID is the run to read at. The head if empty.
+	RunID string
+	// Seq goes back in time: only the events of the run's lineage up to this seq count. All of
+	// them if zero.
+	Seq int64
+	// Time goes back to what had been appended by then. No bound if zero.
+	Time time.Time
+}
+
+// New returns a Store on a database that has the schema agui. config may be nil. The caller closes
+// the pool.
 func New(pool DB, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
@@ -75,8 +96,9 @@ func (s *Store) on(database DB, scope string) *Store {
 	return &bound
 }
 
-// WithTx returns the Store in the caller's transaction: what its methods write is committed, or undone, together with the
-// caller's own changes. An append holds its thread's lock until the transaction ends, so keep such transactions short.
+// WithTx returns the Store in the caller's transaction: what its methods write is committed, or
+// rolled back, together with the caller's own changes. An append holds the lock of its thread until
+// the transaction ends, so keep such transactions short.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	inTx := s.on(tx, s.scope)
 	inTx.live = nil
@@ -85,3 +107,20 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 
 // InScope returns the Store for the threads of another scope.
 func (s *Store) InScope(scope string) *Store { return s.on(s.db, scope) }
+
+// orNull is a parameter of a query: NULL, not given, if the value is zero.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// timeOrNull is the same for a point in time, whose zero may be in any zone.
+func timeOrNull(point time.Time) *time.Time {
+	if point.IsZero() {
+		return nil
+	}
+	return &point
+}

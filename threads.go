@@ -16,30 +16,31 @@ import (
 // Thread is a conversation as lists show it.
 type Thread struct {
 	ID string `json:"threadId"`
-	// Title is the one that SetThread set, else the beginning of the first user message; empty:
+	// Title is the one that SetThread set, or else the beginning of the first user message. Empty if
 	// neither is known.
 	Title string `json:"title,omitempty"`
 	Agent string `json:"agent,omitempty"` // empty: not set
-	// Metadata is what an application keeps with the thread, a JSON object.
+	// Metadata is a JSON object that an application keeps with the thread.
 	Metadata  json.RawMessage `json:"metadata"`
 	Archived  bool            `json:"archived"`
 	CreatedAt time.Time       `json:"createdAt"`
 	// ActiveAt is when a run of the thread last began or ended.
 	ActiveAt time.Time `json:"activeAt"`
-	// HeadRunID is the head, the run begun last, and Status its status. Both are empty while there
+	// HeadRunID is the head, the run that began last, and Status its status. Both are empty if there
 	// are no runs.
 	HeadRunID string `json:"headRunId,omitempty"`
 	Status    Status `json:"status,omitempty"`
-	// Stale says that the head is running, but gave no sign of life within the lease.
+	// Stale is true if the head is running and its lease has expired.
 	Stale bool `json:"stale,omitempty"`
-	// Runs and Branches count the runs of the thread, and those that no other goes on from.
+	// Runs is the number of runs of the thread, Branches the number of its leaves.
 	Runs     int `json:"runs"`
 	Branches int `json:"branches"`
-	// Cursor is the place of the thread in lists: ThreadsOptions.Cursor to go on behind it.
+	// Cursor is the place of the thread in lists: ThreadsOptions.Cursor for a page that begins behind
+	// it.
 	Cursor string `json:"cursor"`
 }
 
-// Archived says whether a list has archived threads.
+// Archived says whether a list contains archived threads.
 type Archived string
 
 const (
@@ -48,62 +49,65 @@ const (
 	WithArchived Archived = "with" // all
 )
 
-// ThreadsOptions says which threads Threads returns. The zero value is the first 50 that are not
+// ThreadsOptions say which threads Threads returns. The zero value is the first 50 that are not
 // archived.
 type ThreadsOptions struct {
-	// Agent narrows the list to threads of this agent; empty: all.
+	// Agent narrows the list to threads of this agent. All if empty.
 	Agent string
-	// Archived says whether archived threads are in the list.
+	// Archived says whether the list contains archived threads.
 	Archived Archived
-	// Title narrows it to threads with this text in the title, in upper or lower case; empty: all.
+	// Title narrows it to threads whose title contains this text; the case does not matter. All if
+	// empty.
 	Title string
-	// Since narrows it to threads that were active then or later. Zero: no bound.
+	// Since narrows it to threads that were active then or later. No bound if zero.
 	Since time.Time
-	// Status narrows it to threads whose head has this status; empty: all.
+	// Status narrows it to threads whose head has this status. All if empty.
 	Status Status
-	// Stale narrows it to threads whose head is running, but gave no sign of life within the lease.
+	// Stale narrows it to threads whose head is running and whose lease has expired.
 	Stale bool
-	// Metadata narrows it to threads whose metadata contains this JSON object; nil: all.
+	// Metadata narrows it to threads whose metadata contains this JSON object. All if nil.
 	Metadata json.RawMessage
 
-	// Cursor is where the page begins: ThreadPage.Cursor of the page before. Empty: at the top.
+	// Cursor is ThreadPage.Cursor of the page before. Empty: the first page.
 	Cursor string
-	// Limit is how many threads a page has at most. 50 when 0; more than 1,000 is ErrLimitExceeded.
+	// Limit is the maximum number of threads of a page. 50 if zero; more than 1,000 is
+	// ErrLimitExceeded.
 	Limit int
 }
 
 // ThreadPage is a page of threads, newest activity first.
 type ThreadPage struct {
 	Threads []Thread `json:"threads"`
-	// Cursor is where the next page begins; empty: this is the last one. Only that says so: a page
-	// of a list that Agent, Title, Status or Metadata narrows ends once 10,000 threads were looked
-	// at, and may be short, or empty.
+	// Cursor is the cursor of the next page: ThreadsOptions.Cursor for it. Empty on the last page.
 	Cursor string `json:"cursor,omitempty"`
+	// HasMore is false on the last page. A page that follows one with HasMore may be empty. If Agent,
+	// Title, Status or Metadata narrow the list, a page ends after 10,000 threads were examined: then
+	// it may be short, or empty, and HasMore is true.
+	HasMore bool `json:"hasMore"`
 }
 
-// ThreadChanges is what SetThread sets. Nil leaves things as they are.
+// ThreadChanges is what SetThread sets. It leaves a nil field as it is.
 type ThreadChanges struct {
-	// Title and Agent are taken away by an empty text. Without a title that was set, lists show the
+	// Title and Agent are removed by an empty text. Without a title of their own, lists show the
 	// beginning of the first user message.
 	Title, Agent *string
 	Archived     *bool
-	// Metadata is a JSON object that is merged into the one that is kept: member by member, never
-	// deep; null removes a member.
+	// Metadata is a JSON object that is merged into the stored one: member by member, never deep;
+	// null removes a member.
 	Metadata json.RawMessage
-	// CreateIfMissing makes a thread that has no runs yet. Otherwise an unknown thread is
+	// CreateIfMissing creates a thread that has no runs yet. Otherwise an unknown thread is
 	// ErrUnknownThread.
 	CreateIfMissing bool
 }
 
 // Threads returns a page of the scope's threads, newest activity first.
 //
-// A thread that becomes active moves to the top. Pages that go on from a cursor show no thread
-// twice, and do not show one that has moved up meanwhile: the first page does, and so does a list
-// with the ActiveAt of the first thread seen as Since. To list all threads as they are at one
-// moment, read the pages in a transaction of the isolation level REPEATABLE READ (WithTx).
-// ThreadIDs yields all of them in any case.
+// A thread that becomes active moves to the top. Later pages show no thread twice; a thread that has
+// moved up since is on the first page, or in a list with the ActiveAt of the first thread seen as
+// Since. To list all threads as of one point in time, read the pages in a transaction of the
+// isolation level REPEATABLE READ (WithTx), or use ThreadIDs.
 //
-// Errors: ErrLimitExceeded, ErrInvalidArgument for a text that is no cursor.
+// Errors: ErrLimitExceeded, ErrInvalidArgument (a text that is no cursor).
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
 		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)),
@@ -123,11 +127,11 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	}
 	rows, err := s.queries.ThreadPage(ctx, parameters)
 	if err != nil {
-		return ThreadPage{}, refusal(err)
+		return ThreadPage{}, ErrorOf(err)
 	}
 	page := ThreadPage{Threads: []Thread{}}
 	for _, row := range rows {
-		page.Cursor = row.NextCursor
+		page.Cursor, page.HasMore = row.NextCursor, row.NextCursor != ""
 		if row.ThreadID == "" {
 			continue // a page without threads
 		}
@@ -140,9 +144,9 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	return page, nil
 }
 
-// ThreadIDs yields the ids of all threads of the scope, archived ones too, in no order that means
-// anything, reading them a page at a time. A thread that is there all the while comes once,
-// whatever becomes active meanwhile. An error ends the iteration.
+// ThreadIDs yields the ids of all threads of the scope, archived ones too, in an order without
+// meaning. It reads a page at a time. A thread that exists all the time is yielded once, whatever
+// becomes active meanwhile. An error ends the iteration.
 func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 	const page = 1000
 	return func(yield func(string, error) bool) {
@@ -150,7 +154,7 @@ func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 		for {
 			rows, err := s.queries.ThreadIDs(ctx, db.ThreadIDsParams{Scope: s.scope, After: after, Page: page})
 			if err != nil {
-				yield("", err)
+				yield("", ErrorOf(err))
 				return
 			}
 			for _, row := range rows {
@@ -166,28 +170,31 @@ func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// Thread returns a thread as lists show it. Errors: ErrUnknownThread.
+// Thread returns a thread as lists show it.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
 	row, err := s.queries.GetThread(ctx, db.GetThreadParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
-		return Thread{}, refusal(err)
+		return Thread{}, ErrorOf(err)
 	}
 	return threadOf(row), nil
 }
 
-// SetThread sets what lists show of a thread, and returns the thread. It is no activity: the thread
-// stays at its place. In a transaction it keeps other writers from the thread until the end, as
-// Append does.
+// SetThread sets title, agent, metadata and whether the thread is archived, and returns the thread.
+// It is no activity: the thread keeps its place in lists. In a transaction it holds the lock of the
+// thread until the end, as Append does.
 //
-// Errors: ErrUnknownThread; ErrLimitExceeded for a title or an agent of more than 1,024 bytes or
-// metadata of more than 64 KB; ErrInvalidArgument for metadata that is no object; ErrThreadErased.
+// Errors: ErrUnknownThread; ErrLimitExceeded (a title or an agent of more than 1,024 bytes, metadata
+// of more than 64 KB); ErrInvalidEvents (an empty thread id); ErrInvalidArgument (metadata that is no
+// object); ErrThreadErased; ErrKeyCollision.
 func (s *Store) SetThread(ctx context.Context, threadID string, changes ThreadChanges) (Thread, error) {
 	row, err := s.queries.SetThread(ctx, db.SetThreadParams{
 		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived,
 		Metadata: rawjson.Binary(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
 	})
 	if err != nil {
-		return Thread{}, refusal(err)
+		return Thread{}, ErrorOf(err)
 	}
 	return threadOf(db.GetThreadRow(row)), nil
 }
@@ -198,4 +205,30 @@ func threadOf(row db.GetThreadRow) Thread {
 		CreatedAt: row.CreatedAt, ActiveAt: row.ActiveAt, HeadRunID: row.HeadRunID, Status: Status(row.Status), Stale: row.IsStale,
 		Runs: int(row.Runs), Branches: int(row.Branches), Cursor: row.Cursor,
 	}
+}
+
+// EraseOptions belong to Erase.
+type EraseOptions struct {
+	// Reason is kept in agui.erasure. It may be empty.
+	Reason string
+}
+
+// Erased is what Erase removed.
+type Erased struct {
+	Runs   int   `json:"runs"`
+	Events int64 `json:"events"`
+}
+
+// Erase removes a thread for good: its log, runs, snapshots, session state and checkpoints, all of
+// it or nothing. What stays is a row in agui.erasure: the time, the role, the reason, and a salted
+// hash of the thread's name. Later appends to the thread fail with ErrThreadErased until
+// Maintenance.LiftErasure. It takes the rights of agui_maintainer.
+//
+// The space is free for other threads after the next vacuum. Backups and archived WAL contain the
+// thread until they expire (docs/erasure.md).
+//
+// Errors: ErrUnknownThread, ErrKeyCollision.
+func (s *Store) Erase(ctx context.Context, threadID string, options EraseOptions) (Erased, error) {
+	row, err := s.queries.Erase(ctx, db.EraseParams{ThreadID: threadID, Scope: s.scope, Reason: orNull(options.Reason)})
+	return Erased{Runs: int(row.Runs), Events: row.Events}, ErrorOf(err)
 }

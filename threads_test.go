@@ -53,16 +53,16 @@ func mustSet(t testing.TB, store *pgagui.Store, threadID string, changes pgagui.
 func TestAListShowsWhatAThreadIs(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	mustAppend(t, store, "trip", "a", events(says("a", `"Plan three days in Lisbon"`), finished))
-	mustAppend(t, store, "trip", "b", events(startedFrom("b", "a"), failed))
-	mustAppend(t, store, "trip", "c", events(startedFrom("c", "a")))
-	mustAppend(t, store.InScope("other"), "trip", "x", events(started("x")))
+	mustAppend(t, store, "trip", "a", rawEvents(says("a", `"Plan three days in Lisbon"`), finished))
+	mustAppend(t, store, "trip", "b", rawEvents(startedFrom("b", "a"), failed))
+	mustAppend(t, store, "trip", "c", rawEvents(startedFrom("c", "a")))
+	mustAppend(t, store.InScope("other"), "trip", "x", rawEvents(started("x")))
 	page, err := store.Threads(context.Background(), pgagui.ThreadsOptions{})
 	if err != nil || len(page.Threads) != 1 || page.Cursor != "" {
 		t.Fatalf("page %+v, error %v", page, err)
 	}
 	got := page.Threads[0]
-	status, err := store.Status(context.Background(), "trip", "c")
+	status, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +84,12 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 	}
 
 	// The end of a run moves the thread, what comes between does not.
-	mustAppend(t, store, "trip", "c", events(token(1)))
+	mustAppend(t, store, "trip", "c", rawEvents(token(1)))
 	if between := listThreads(t, store, pgagui.ThreadsOptions{})[0]; !between.ActiveAt.Equal(got.ActiveAt) {
 		t.Errorf("a token moved the thread from %v to %v", got.ActiveAt, between.ActiveAt)
 	}
-	mustAppend(t, store, "trip", "c", events(finished))
-	ended, err := store.Status(context.Background(), "trip", "c")
+	mustAppend(t, store, "trip", "c", rawEvents(finished))
+	ended, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,25 +105,25 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	for name, do := range map[string]func(thread string){
-		"one call":   func(thread string) { mustAppend(t, store, thread, "r", events(started("r"), finished)) },
-		"many calls": func(thread string) { mustAppend(t, store, thread, "r", events(started("r"))) },
+		"one call":   func(thread string) { mustAppend(t, store, thread, "r", rawEvents(started("r"), finished)) },
+		"many calls": func(thread string) { mustAppend(t, store, thread, "r", rawEvents(started("r"))) },
 		"error later": func(thread string) {
-			mustAppend(t, store, thread, "r", events(started("r"), finished))
-			mustAppend(t, store, thread, "r", events(failed))
+			mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
+			mustAppend(t, store, thread, "r", rawEvents(failed))
 		},
 		"abandoned": func(thread string) {
-			mustAppend(t, store, thread, "r", events(started("r")))
-			if _, err := store.Abandon(ctx, thread, "r", "gone"); err != nil {
+			mustAppend(t, store, thread, "r", rawEvents(started("r")))
+			if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"after the end": func(thread string) {
-			seq := mustAppend(t, store, thread, "r", events(started("r"), finished))
-			mustAppend(t, store, thread, "r", events(token(1)), pgagui.AfterSeq(seq))
+			seq := mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
+			mustAppend(t, store, thread, "r", rawEvents(token(1)), afterSeq(seq))
 		},
 		"two runs": func(thread string) {
-			mustAppend(t, store, thread, "r", events(started("r"), finished))
-			mustAppend(t, store, thread, "s", events(started("s")))
+			mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
+			mustAppend(t, store, thread, "s", rawEvents(started("s")))
 		},
 		"many at once": func(thread string) {
 			if _, err := pool.Exec(ctx, `select agui.append_many(array[$1, $1], '{r,s}',
@@ -132,14 +132,14 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 			}
 		},
 		"reaped": func(thread string) {
-			mustAppend(t, store, thread, "r", events(started("r")))
+			mustAppend(t, store, thread, "r", rawEvents(started("r")))
 			if _, err := pool.Exec(ctx, `begin; select agui.set_setting('lease', '0'); select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); select agui.set_setting('lease', null); commit`); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"saved in first": func(thread string) {
 			mustSave(t, store, thread, "", "k", `1`)
-			mustAppend(t, store, thread, "r", events(started("r"), finished))
+			mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
 		},
 		"imported": func(thread string) {
 			if _, err := pool.Exec(ctx, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1700000000000},{"type":"RUN_FINISHED","timestamp":1700000001000}]')`, thread); err != nil {
@@ -175,7 +175,7 @@ func TestTheTitleIsWhatTheUserSaidFirst(t *testing.T) {
 		{`7`, ""}, {`null`, ""}, {`{"text":"no"}`, ""}, {`""`, ""}, {`[7,null,{"text":7},[]]`, ""},
 	} {
 		id := fmt.Sprint("t", i)
-		mustAppend(t, store, id, "r", events(says("r", title.content), finished))
+		mustAppend(t, store, id, "r", rawEvents(says("r", title.content), finished))
 		if thread, err := store.Thread(context.Background(), id); err != nil || thread.Title != title.want {
 			t.Errorf("%.100s: the title is %q, want %.200q; error %v", title.content, thread.Title, title.want, err)
 		}
@@ -185,13 +185,13 @@ func TestTheTitleIsWhatTheUserSaidFirst(t *testing.T) {
 		input  string
 		want   string
 	}{
-		"behind others":     {events(`{"type":"RUN_STARTED","input":{"messages":[{"role":"system","content":"Be kind"},{"role":"user","content":""},{"role":"user","content":"Hi"}]}}`), "", "Hi"},
-		"a plain string":    {events(`{"type":"RUN_STARTED","input":{"messages":["Hi"]}}`), "", "Hi"},
-		"no list":           {events(`{"type":"RUN_STARTED","input":{"messages":{"role":"user"}}}`), "", ""},
-		"no object":         {events(`{"type":"RUN_STARTED","input":["messages"]}`), "", ""},
-		"beside the events": {events(`{"type":"RUN_STARTED"}`), `{"messages":[{"role":"user","content":"Beside \ud83d"}]}`, "Beside \uFFFD"},
-		"in both":           {events(`{"type":"RUN_STARTED","input":{"messages":[{"role":"user","content":"Inside"}]}}`), `{"messages":[{"role":"user","content":"Beside"}]}`, "Inside"},
-		"in no RUN_STARTED": {events(`{"type":"CUSTOM","input":{"messages":["Hi"]}}`), "", ""},
+		"behind others":     {rawEvents(`{"type":"RUN_STARTED","input":{"messages":[{"role":"system","content":"Be kind"},{"role":"user","content":""},{"role":"user","content":"Hi"}]}}`), "", "Hi"},
+		"a plain string":    {rawEvents(`{"type":"RUN_STARTED","input":{"messages":["Hi"]}}`), "", "Hi"},
+		"no list":           {rawEvents(`{"type":"RUN_STARTED","input":{"messages":{"role":"user"}}}`), "", ""},
+		"no object":         {rawEvents(`{"type":"RUN_STARTED","input":["messages"]}`), "", ""},
+		"beside the events": {rawEvents(`{"type":"RUN_STARTED"}`), `{"messages":[{"role":"user","content":"Beside \ud83d"}]}`, "Beside \uFFFD"},
+		"in both":           {rawEvents(`{"type":"RUN_STARTED","input":{"messages":[{"role":"user","content":"Inside"}]}}`), `{"messages":[{"role":"user","content":"Beside"}]}`, "Inside"},
+		"in no RUN_STARTED": {rawEvents(`{"type":"CUSTOM","input":{"messages":["Hi"]}}`), "", ""},
 	} {
 		if _, err := pool.Exec(context.Background(), `select agui.append($1, 'r', $2::text::json, after_seq => 0, input => nullif($3, '')::json)`,
 			name, string(join(from.events)), from.input); err != nil {
@@ -203,9 +203,9 @@ func TestTheTitleIsWhatTheUserSaidFirst(t *testing.T) {
 	}
 
 	// A greeting comes first; then the user says something, and later something else.
-	mustAppend(t, store, "greeting", "a", events(started("a"), finished))
-	mustAppend(t, store, "greeting", "b", events(says("b", `"First"`), finished))
-	mustAppend(t, store, "greeting", "c", events(says("c", `"Second"`), finished))
+	mustAppend(t, store, "greeting", "a", rawEvents(started("a"), finished))
+	mustAppend(t, store, "greeting", "b", rawEvents(says("b", `"First"`), finished))
+	mustAppend(t, store, "greeting", "c", rawEvents(says("c", `"Second"`), finished))
 	if thread := mustSet(t, store, "greeting", pgagui.ThreadChanges{}); thread.Title != "First" {
 		t.Errorf("the title is %q, want First", thread.Title)
 	}
@@ -225,9 +225,9 @@ func TestCompactionFindsTheTitle(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	snapshot := `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"s","role":"system","content":"Be kind"},{"id":"u","role":"user","content":"Hello \u0000"}]}`
-	mustAppend(t, store, "ended", "r", events(started("r"), snapshot, finished))
-	mustAppend(t, store, "running", "r", events(started("r"), snapshot))
-	mustAppend(t, store, "silent", "r", events(started("r"), finished))
+	mustAppend(t, store, "ended", "r", rawEvents(started("r"), snapshot, finished))
+	mustAppend(t, store, "running", "r", rawEvents(started("r"), snapshot))
+	mustAppend(t, store, "silent", "r", rawEvents(started("r"), finished))
 	for _, call := range []string{`call agui.compact()`, `call agui.compact_running(1)`} {
 		if _, err := pool.Exec(context.Background(), call); err != nil {
 			t.Fatal(err)
@@ -244,11 +244,11 @@ func TestFiltersOfThreads(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	// The newest last.
-	mustAppend(t, store, "old", "r", events(says("r", `"100% of the hotels_\\"`), finished))
+	mustAppend(t, store, "old", "r", rawEvents(says("r", `"100% of the hotels_\\"`), finished))
 	since := ask[time.Time](t, pool, `select clock_timestamp()`)
-	mustAppend(t, store, "failed", "r", events(says("r", `"Ein ÄRGER"`), failed))
-	mustAppend(t, store, "gone", "r", events(started("r")))
-	mustAppend(t, store, "running", "r", events(says("r", `"Hotels"`)))
+	mustAppend(t, store, "failed", "r", rawEvents(says("r", `"Ein ÄRGER"`), failed))
+	mustAppend(t, store, "gone", "r", rawEvents(started("r")))
+	mustAppend(t, store, "running", "r", rawEvents(says("r", `"Hotels"`)))
 	mustSet(t, store, "empty", pgagui.ThreadChanges{Title: new("No runs yet"), Agent: new("planner"), CreateIfMissing: true})
 	mustSet(t, store, "old", pgagui.ThreadChanges{Agent: new("planner"), Metadata: json.RawMessage(`{"folder":{"id":7,"name":"x"},"tags":["a","b"]}`)})
 	mustSet(t, store, "away", pgagui.ThreadChanges{Title: new("Archived"), Archived: new(true), CreateIfMissing: true})
@@ -321,7 +321,7 @@ func TestSetThread(t *testing.T) {
 	if _, err := store.Thread(ctx, "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("an unknown thread: error %v", err)
 	}
-	mustAppend(t, store, "u", "r", events(started("r"), finished))
+	mustAppend(t, store, "u", "r", rawEvents(started("r"), finished))
 	thread := mustSet(t, store, "t", pgagui.ThreadChanges{CreateIfMissing: true, Metadata: json.RawMessage(`{"a":1,"b":{"c":null,"d":[1]},"gone":2}`)})
 	if thread.Runs != 0 || thread.Branches != 0 || thread.Status != "" || thread.HeadRunID != "" || thread.Title != "" {
 		t.Errorf("a new thread is %+v", thread)
@@ -341,7 +341,7 @@ func TestSetThread(t *testing.T) {
 
 	// It is no activity, and a title that is taken away uncovers the derived one.
 	before := threadIDs(listThreads(t, store, pgagui.ThreadsOptions{}))
-	mustAppend(t, store, "u", "s", events(says("s", `"Derived"`), finished))
+	mustAppend(t, store, "u", "s", rawEvents(says("s", `"Derived"`), finished))
 	mustSet(t, store, "t", pgagui.ThreadChanges{Title: new("Renamed")})
 	if got := threadIDs(listThreads(t, store, pgagui.ThreadsOptions{})); got != "u t" || before != "t u" {
 		t.Errorf("threads were %s, and are %s", before, got)
@@ -373,7 +373,7 @@ func TestSetThread(t *testing.T) {
 	}
 
 	// A thread that was erased is gone from lists, and stays so.
-	if _, err := store.Erase(ctx, "t", ""); err != nil {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := threadIDs(listThreads(t, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived})); got != "u" {
@@ -516,7 +516,7 @@ func TestPagingBesideWriters(t *testing.T) {
 	ctx := context.Background()
 	const threads = 60
 	for n := range threads {
-		mustAppend(t, store, fmt.Sprint("t", n), "r", events(started("r"), finished))
+		mustAppend(t, store, fmt.Sprint("t", n), "r", rawEvents(started("r"), finished))
 	}
 	for round := range 5 {
 		random := rand.New(rand.NewPCG(7, uint64(round)))
@@ -544,7 +544,7 @@ func TestPagingBesideWriters(t *testing.T) {
 			for range 4 {
 				id := fmt.Sprint("t", random.IntN(threads))
 				moved[id] = true
-				mustAppend(t, store, id, fmt.Sprint("r", round, "-", pages, "-", random.Uint32()), events(`{"type":"RUN_STARTED"}`, finished))
+				mustAppend(t, store, id, fmt.Sprint("r", round, "-", pages, "-", random.Uint32()), rawEvents(`{"type":"RUN_STARTED"}`, finished))
 			}
 		}
 		if pages > threads/7 {
@@ -569,7 +569,7 @@ func TestPagesOfOneMoment(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	for n := range 9 {
-		mustAppend(t, store, fmt.Sprint("t", n), "r", events(started("r"), finished))
+		mustAppend(t, store, fmt.Sprint("t", n), "r", rawEvents(started("r"), finished))
 	}
 	var got []string
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -580,7 +580,7 @@ func TestPagesOfOneMoment(t *testing.T) {
 				return err
 			}
 			got = append(got, threadIDs(page.Threads))
-			mustAppend(t, store, "t0", fmt.Sprint("r", len(got)), events(`{"type":"RUN_STARTED"}`, finished))
+			mustAppend(t, store, "t0", fmt.Sprint("r", len(got)), rawEvents(`{"type":"RUN_STARTED"}`, finished))
 			if options.Cursor = page.Cursor; page.Cursor == "" {
 				return nil
 			}
@@ -598,7 +598,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	snapshot := `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":"Hello"}]}`
-	mustAppend(t, store, "t", "r", events(started("r"), snapshot, finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), snapshot, finished))
 	for name, work := range map[string]string{
 		"claim":   `select from agui.thread for no key update skip locked`,
 		"compact": `select agui_internal.compact_run(agui.thread_key('', 't'), 1)`,
@@ -633,8 +633,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	mustAppend(t, store, "u", "r", events(started("r"), snapshot, finished))
-	mustAppend(t, store.WithTx(tx), "u", "s", events(started("s")))
+	mustAppend(t, store, "u", "r", rawEvents(started("r"), snapshot, finished))
+	mustAppend(t, store.WithTx(tx), "u", "s", rawEvents(started("s")))
 	if _, err := pool.Exec(ctx, `set lock_timeout = '2s'`); err != nil {
 		t.Fatal(err)
 	}
@@ -647,7 +647,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	if thread, err := store.Thread(ctx, "u"); err != nil || thread.Title != "" || thread.Runs != 2 {
 		t.Errorf("%+v, error %v", thread, err)
 	}
-	mustAppend(t, store, "u", "s", events(finished))
+	mustAppend(t, store, "u", "s", rawEvents(finished))
 	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
 		t.Fatal(err)
 	}
@@ -680,7 +680,7 @@ func TestSetThreadBesideAppends(t *testing.T) {
 								return err
 							}
 						}
-						if _, err := inTx.Append(ctx, "t", run, events(started(run), finished)); err != nil {
+						if _, err := inTx.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, rawEvents(started(run), finished), pgagui.AppendOptions{}); err != nil {
 							return err
 						}
 						return set()

@@ -7,24 +7,14 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// Status is where a run is in its life.
-type Status string
-
-// A run is running until RUN_FINISHED or RUN_ERROR. One that waits for an answer to an interrupt has finished.
-const (
-	Running  Status = "running"
-	Finished Status = "finished"
-	Failed   Status = "failed"
-)
-
 // Run is a node of a thread's tree.
 type Run struct {
-	ID     string `json:"runId"`
-	Parent string `json:"parentRunId,omitempty"` // empty: a root
-	Status Status `json:"status"`
-	// Depth counts the runs from the root to this one; a root has 1.
+	ID          string `json:"runId"`
+	ParentRunID string `json:"parentRunId,omitempty"` // empty: a root
+	Status      Status `json:"status"`
+	// Depth counts the runs from the root to this one. The depth of a root is 1.
 	Depth int `json:"depth"`
-	// Number counts the thread's runs 1, 2, 3, … as they began.
+	// Number counts the runs of the thread 1, 2, 3, … in the order in which they began.
 	Number    int       `json:"number"`
 	FirstSeq  int64     `json:"firstSeq"`
 	LastSeq   int64     `json:"lastSeq,omitempty"` // 0 while it is running
@@ -34,37 +24,28 @@ type Run struct {
 
 // Branch is a leaf of a thread's tree with the lineage that leads to it.
 type Branch struct {
-	// RunID is the branch's last run.
+	// RunID is the last run of the branch.
 	RunID string `json:"runId"`
 	// Runs is the length of its lineage.
 	Runs int `json:"runs"`
-	// ForkedFrom is the last run that it shares with another branch; empty when there is none.
+	// ForkedFrom is the last run that it shares with another branch. Empty if there is none.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 	Status     Status `json:"status"`
 	LastSeq    int64  `json:"lastSeq,omitempty"` // 0 while it is running
-	// IsHead says that a run which names no parent goes on from here.
+	// IsHead is true if a run that names no parent continues this branch.
 	IsHead bool `json:"isHead"`
 }
 
-// Lineage returns the runs from the root to a run (empty: the head), root first.
-// Errors: ErrUnknownThread, ErrUnknownRun.
-func (s *Store) Lineage(ctx context.Context, threadID, runID string) ([]Run, error) {
-	rows, err := s.queries.Lineage(ctx, db.LineageParams{ThreadID: threadID, RunID: orNull(runID), Scope: s.scope})
-	if err != nil {
-		return nil, refusal(err)
-	}
-	runs := make([]Run, len(rows))
-	for i, row := range rows {
-		runs[i] = runOf(db.RunsRow(row))
-	}
-	return runs, nil
-}
+// RunPair is two runs of a thread to compare. Their order does not matter.
+type RunPair struct{ A, B string }
 
-// Runs returns all runs of a thread in the order in which they began: its tree. Errors: ErrUnknownThread.
+// Runs returns all runs of a thread in the order in which they began: its tree.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
 	rows, err := s.queries.Runs(ctx, db.RunsParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
-		return nil, refusal(err)
+		return nil, ErrorOf(err)
 	}
 	runs := make([]Run, len(rows))
 	for i, row := range rows {
@@ -73,11 +54,29 @@ func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
 	return runs, nil
 }
 
-// Branches returns the branches of a thread in the order in which their last runs began. Errors: ErrUnknownThread.
+// Lineage returns the runs from the root to a run, or to the head if run.RunID is empty. The root
+// comes first.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) Lineage(ctx context.Context, run RunRef) ([]Run, error) {
+	rows, err := s.queries.Lineage(ctx, db.LineageParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	runs := make([]Run, len(rows))
+	for i, row := range rows {
+		runs[i] = runOf(db.RunsRow(row))
+	}
+	return runs, nil
+}
+
+// Branches returns the branches of a thread in the order in which their last runs began.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Branches(ctx context.Context, threadID string) ([]Branch, error) {
 	rows, err := s.queries.Branches(ctx, db.BranchesParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
-		return nil, refusal(err)
+		return nil, ErrorOf(err)
 	}
 	branches := make([]Branch, len(rows))
 	for i, row := range rows {
@@ -89,43 +88,30 @@ func (s *Store) Branches(ctx context.Context, threadID string) ([]Branch, error)
 	return branches, nil
 }
 
-// Head returns the run begun last, which a new run follows when it names no parent. Errors: ErrUnknownThread.
+// Head returns the run that began last. A new run that names no parent becomes its child.
+//
+// Errors: ErrUnknownThread (also if the thread has no run yet), ErrKeyCollision.
 func (s *Store) Head(ctx context.Context, threadID string) (runID string, err error) {
 	runID, err = s.queries.Head(ctx, db.HeadParams{ThreadID: threadID, Scope: s.scope})
-	return runID, refusal(err)
+	return runID, ErrorOf(err)
 }
 
-// MergeBase returns the last run that the lineages of two runs share; empty when they have different roots.
-// Errors: ErrUnknownThread, ErrUnknownRun.
-func (s *Store) MergeBase(ctx context.Context, threadID, runA, runB string) (runID string, err error) {
-	runID, err = s.queries.MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runA, RunB: runB, Scope: s.scope})
-	return runID, refusal(err)
+// MergeBase returns the last run that the lineages of two runs share. found is false if they have
+// different roots.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (runID string, found bool, err error) {
+	runID, err = s.queries.MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runs.A, RunB: runs.B, Scope: s.scope})
+	return runID, runID != "", ErrorOf(err)
 }
 
 func runOf(row db.RunsRow) Run {
 	run := Run{
-		ID: row.RunID, Parent: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),
+		ID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),
 		FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt,
 	}
 	if run.Status != Running {
 		run.EndedAt = row.EndedAt
 	}
 	return run
-}
-
-// orNull is a parameter of a query, NULL when it is zero: not given.
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
-
-// timeOrNull is the same for a point in time, whose zero may be in any zone.
-func timeOrNull(point time.Time) *time.Time {
-	if point.IsZero() {
-		return nil
-	}
-	return &point
 }

@@ -116,18 +116,18 @@ func TestTreesAgreeWithAPlainModel(t *testing.T) {
 		}
 		for range 20 {
 			a, b := 1+random.IntN(60), 1+random.IntN(60)
-			lineage, err := store.Lineage(ctx, thread, runName(a))
+			lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: thread, RunID: runName(a)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got, want := runIDs(lineage), model.lineage(a); !slices.Equal(got, want) {
 				t.Errorf("seed %d: lineage of %d is %s, want %s", seed, a, got, want)
 			}
-			base, err := store.MergeBase(ctx, thread, runName(a), runName(b))
+			base, found, err := store.MergeBase(ctx, thread, pgagui.RunPair{A: runName(a), B: runName(b)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := model.mergeBase(a, b); base != want {
+			if want := model.mergeBase(a, b); base != want || found != (want != "") {
 				t.Errorf("seed %d: merge base of %d and %d is %s, want %s", seed, a, b, base, want)
 			}
 		}
@@ -168,7 +168,7 @@ func TestALargeTree(t *testing.T) {
 	fastest := time.Hour
 	for range 5 {
 		begin := time.Now()
-		lineage, err := store.Lineage(ctx, "t", "run-1000")
+		lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: "t", RunID: "run-1000"})
 		fastest = min(fastest, time.Since(begin))
 		if err != nil {
 			t.Fatal(err)
@@ -189,11 +189,11 @@ func TestALargeTree(t *testing.T) {
 		t.Errorf("branches\n%v\nwant\n%v", branches, want)
 	}
 	for _, pair := range [][2]int{{1000, 10000}, {1900, 2800}, {50, 10000}, {10000, 10000}} {
-		base, err := store.MergeBase(ctx, "t", runName(pair[0]), runName(pair[1]))
+		base, found, err := store.MergeBase(ctx, "t", pgagui.RunPair{A: runName(pair[0]), B: runName(pair[1])})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := model.mergeBase(pair[0], pair[1]); base != want {
+		if want := model.mergeBase(pair[0], pair[1]); base != want || !found {
 			t.Errorf("merge base of %v is %s, want %s", pair, base, want)
 		}
 	}
@@ -243,10 +243,16 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "r", events(started("r"), finished))
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
 	reads := map[string]func(thread, run string) error{
-		"lineage":    func(thread, run string) error { _, err := store.Lineage(ctx, thread, run); return err },
-		"merge base": func(thread, run string) error { _, err := store.MergeBase(ctx, thread, run, run); return err },
+		"lineage": func(thread, run string) error {
+			_, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: thread, RunID: run})
+			return err
+		},
+		"merge base": func(thread, run string) error {
+			_, _, err := store.MergeBase(ctx, thread, pgagui.RunPair{A: run, B: run})
+			return err
+		},
 		"messages": func(thread, run string) error {
 			_, err := store.Messages(ctx, thread, pgagui.At{RunID: run})
 			return err
@@ -263,7 +269,10 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 			_, err := store.Restore(ctx, thread, pgagui.At{RunID: run})
 			return err
 		},
-		"abandon": func(thread, run string) error { _, err := store.Abandon(ctx, thread, run, "gone"); return err },
+		"abandon": func(thread, run string) error {
+			_, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: thread, RunID: run}, pgagui.AbandonOptions{Reason: "gone"})
+			return err
+		},
 		"events": func(thread, run string) error {
 			for _, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: run}) {
 				return err
@@ -283,7 +292,7 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 		"runs":     func() error { _, err := store.Runs(ctx, "nobody's"); return err },
 		"branches": func() error { _, err := store.Branches(ctx, "nobody's"); return err },
 		"head":     func() error { _, err := store.Head(ctx, "nobody's"); return err },
-		"verify":   func() error { _, err := store.Verify(ctx, "nobody's"); return err },
+		"verify":   func() error { _, err := store.Maintenance().Verify(ctx, "nobody's"); return err },
 	} {
 		if err := read(); !errors.Is(err, pgagui.ErrUnknownThread) {
 			t.Errorf("%s of an unknown thread: error %v", name, err)
@@ -295,14 +304,14 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustAppend(t, store, "t", "r", events(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
 		`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, finished))
 	restored, err := store.Restore(ctx, "t", pgagui.At{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, shape := range []compaction.Shape{compaction.StreamShape, compaction.SnapshotShape} {
-		replay, err := store.Replay(ctx, "t", pgagui.At{}, shape)
+		replay, err := store.Replay(ctx, "t", pgagui.ReplayOptions{Shape: shape})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,11 +319,11 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 		for _, event := range replay {
 			fold.Apply(event)
 		}
-		if len(fold.Messages()) != 1 || string(fold.Messages()[0].Body()) != string(restored.Messages[0]) || string(restored.State) != string(fold.State()) {
-			t.Errorf("%s: %s means %s and state %s, want %s", shape, replay, fold.Messages()[0].Body(), fold.State(), restored.Document)
+		if len(fold.Messages()) != 1 || string(fold.Messages()[0].JSON()) != string(restored.Messages[0]) || string(restored.State) != string(fold.State()) {
+			t.Errorf("%s: %s means %s and state %s, want %s", shape, replay, fold.Messages()[0].JSON(), fold.State(), restored.JSON)
 		}
 	}
-	if _, err := store.Replay(ctx, "t", pgagui.At{}, "small"); !errors.Is(err, pgagui.ErrUnknownShape) {
+	if _, err := store.Replay(ctx, "t", pgagui.ReplayOptions{Shape: "small"}); !errors.Is(err, pgagui.ErrUnknownShape) {
 		t.Errorf("an unknown shape: error %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 )
 
@@ -77,7 +78,7 @@ func (b *bench) append(ctx context.Context) error {
 func (b *bench) appending(name string, database *database, streams []*stream) side {
 	return side{name, func(ctx context.Context) (float64, error) {
 		return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
-			_, err := database.store.Append(ctx, s.threadID, call.runID, call.events)
+			_, err := database.store.Append(ctx, pgagui.RunRef{ThreadID: s.threadID, RunID: call.runID}, call.events, pgagui.AppendOptions{})
 			return err
 		})
 	}}

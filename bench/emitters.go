@@ -52,7 +52,10 @@ func (s *stage) openEmitters(ctx context.Context, name string, threads int, conf
 		threadID := fmt.Sprintf("thread_%024d_%s", i, name)
 		one := &emitter{
 			threadID: threadID, body: s.bodies[i%len(s.bodies)].events,
-			recording: e.recorder.Begin(ctx, threadID, threadID+"-run", pgagui.RecordOptions{}),
+		}
+		run := pgagui.RunRef{ThreadID: threadID, RunID: threadID + "-run"}
+		if one.recording, err = e.recorder.Begin(ctx, run, pgagui.BeginOptions{}); err != nil {
+			return nil, errors.Join(err, e.close(ctx))
 		}
 		e.all = append(e.all, one)
 		begins := fmt.Appendf(nil, `{"type":"RUN_STARTED","threadId":%q,"runId":"%s-run"}`, threadID, threadID)

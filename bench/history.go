@@ -141,11 +141,11 @@ func (b *bench) conversationOf(ctx context.Context, database *database, thread c
 	const calls, messages, log = "tool calls", "session messages", "its events"
 	measured, err := b.rounds(ctx, "history: tool calls and messages",
 		timed(calls, func(ctx context.Context) error {
-			_, err := database.store.ToolCalls(ctx, thread.ThreadID, pgagui.At{}, 0)
+			_, err := database.store.ToolCalls(ctx, thread.ThreadID, pgagui.ToolCallsOptions{})
 			return err
 		}),
 		timed(messages, func(ctx context.Context) error {
-			_, err := database.store.SessionMessages(ctx, thread.ThreadID, pgagui.At{}, 0)
+			_, err := database.store.SessionMessages(ctx, thread.ThreadID, pgagui.SessionMessagesOptions{})
 			return err
 		}),
 		timed(log, func(ctx context.Context) error {
@@ -178,7 +178,7 @@ func (d *database) historySize(ctx context.Context, threadID string, raw bool) (
 		}
 		for _, event := range page.Events {
 			size.rows++
-			size.bytes += float64(len(event.Payload))
+			size.bytes += float64(len(event.JSON))
 		}
 		if len(page.Events) < options.Limit {
 			return size, nil

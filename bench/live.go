@@ -139,7 +139,7 @@ func (s *stage) appendWhileFollowed(ctx context.Context) error {
 	}
 	write := func(ctx context.Context) (float64, error) {
 		return appendRate(ctx, s.sizes.liveSlice, streams, func(ctx context.Context, stream *stream, call call) error {
-			_, err := s.store.Append(ctx, stream.threadID, call.runID, call.events)
+			_, err := s.store.Append(ctx, pgagui.RunRef{ThreadID: stream.threadID, RunID: call.runID}, call.events, pgagui.AppendOptions{})
 			return err
 		})
 	}
@@ -329,7 +329,7 @@ func (s *stage) appendAtPace(ctx context.Context, streams []*stream, perSecond f
 		group.Go(func() error {
 			return atPace(ctx, begin, s.sizes.liveFor, perSecond, float64(i)/float64(len(streams)), func() error {
 				call := stream.next()
-				_, err := s.store.Append(ctx, stream.threadID, call.runID, call.events)
+				_, err := s.store.Append(ctx, pgagui.RunRef{ThreadID: stream.threadID, RunID: call.runID}, call.events, pgagui.AppendOptions{})
 				counts[i]++
 				return err
 			})

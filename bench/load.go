@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/bench/corpus"
 	"github.com/pgagui/pgagui/compaction"
 )
@@ -30,7 +31,7 @@ func (d *database) loadRuns(ctx context.Context, batchSize, from, to int, conver
 		group.Go(func() error {
 			for _, run := range runs {
 				for events := range slices.Chunk(run.Events, batchSize) {
-					if _, err := d.store.Append(ctx, conversation.ThreadID, run.RunID, events); err != nil {
+					if _, err := d.store.Append(ctx, pgagui.RunRef{ThreadID: conversation.ThreadID, RunID: run.RunID}, events, pgagui.AppendOptions{}); err != nil {
 						return err
 					}
 				}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/jobs"
@@ -34,12 +35,12 @@ const scaleMemory = 400 << 20
 func (b *bench) scaleEvents(ctx context.Context) error {
 	return b.scale(ctx, scale{"scale-events", "events in a run", "event", b.sizes.scaleEvents, func(ctx context.Context, database *database, count int) error {
 		const perCall = 100
-		_, err := database.store.Append(ctx, "thread", "run", []json.RawMessage{runStarted("thread", "run")})
+		_, err := database.store.Append(ctx, pgagui.RunRef{ThreadID: "thread", RunID: "run"}, []json.RawMessage{runStarted("thread", "run")}, pgagui.AppendOptions{})
 		for n := 0; err == nil && n < count; n += perCall {
-			_, err = database.store.Append(ctx, "thread", "run", message(fmt.Sprint("message-", n), perCall))
+			_, err = database.store.Append(ctx, pgagui.RunRef{ThreadID: "thread", RunID: "run"}, message(fmt.Sprint("message-", n), perCall), pgagui.AppendOptions{})
 		}
 		if err == nil {
-			_, err = database.store.Append(ctx, "thread", "run", []json.RawMessage{runFinished})
+			_, err = database.store.Append(ctx, pgagui.RunRef{ThreadID: "thread", RunID: "run"}, []json.RawMessage{runFinished}, pgagui.AppendOptions{})
 		}
 		return err
 	}})
@@ -48,7 +49,7 @@ func (b *bench) scaleEvents(ctx context.Context) error {
 func (b *bench) scaleRuns(ctx context.Context) error {
 	return b.scale(ctx, scale{"scale-runs", "runs in a thread", "run", b.sizes.scaleRuns, func(ctx context.Context, database *database, count int) error {
 		for n := range count {
-			if _, err := database.store.Append(ctx, "thread", fmt.Sprint("run-", n), shortRun("thread", fmt.Sprint("run-", n))); err != nil {
+			if _, err := database.store.Append(ctx, pgagui.RunRef{ThreadID: "thread", RunID: fmt.Sprint("run-", n)}, shortRun("thread", fmt.Sprint("run-", n)), pgagui.AppendOptions{}); err != nil {
 				return err
 			}
 		}

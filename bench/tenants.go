@@ -91,7 +91,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 			stream.threadID += strings.ReplaceAll(c.name, " ", "-") + commit
 			all := repeating(c, calls, func(ctx context.Context) error {
 				next := stream.next()
-				_, err := c.store.Append(ctx, stream.threadID, next.runID, next.events)
+				_, err := c.store.Append(ctx, pgagui.RunRef{ThreadID: stream.threadID, RunID: next.runID}, next.events, pgagui.AppendOptions{})
 				return err
 			})
 			return side{c.name, func(ctx context.Context) (float64, error) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file expands *_CHUNK events, a shorthand: the first chunk stands for the start of a message or call, each for a piece of
@@ -150,7 +152,7 @@ func (f *Fold) openLane(subagent []byte) int {
 }
 
 func sameJSONString(a, b []byte) bool {
-	return sameString(a[1:len(a)-1], b[1:len(b)-1])
+	return rawjson.SameString(a[1:len(a)-1], b[1:len(b)-1])
 }
 
 func (f *Fold) closeLanes(closes closing, e *event) {

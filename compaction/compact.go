@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // The compact form of a stream. Whoever writes it in another language and follows these rules gets the same events.
@@ -324,20 +326,20 @@ func normalizedInput(started json.RawMessage, e *event, lineage *Fold) (json.Raw
 	if input == nil {
 		return started, nil
 	}
-	list := memberOf(input, "messages")
+	list := rawjson.MemberOf(input, "messages")
 	if list == nil || list[0] != '[' {
 		return started, nil
 	}
 	dropped := map[string][]byte{}
 	seen := map[string]bool{}
 	kept, keepsAll := []byte{'['}, true
-	for element := range elements(list) {
+	for element := range rawjson.Elements(list) {
 		keep := kindOf(element) == isString
 		if kindOf(element) == isObject {
-			id, hasID := stringValue(raw(memberOf(element, "id")))
+			id, hasID := stringValue(raw(rawjson.MemberOf(element, "id")))
 			keep = !hasID || !seen[id] && lineage.find([]byte(id)) < 0
 			if !keep {
-				if subagent := memberOf(element, "subagentRunId"); subagent != nil && kindOf(subagent) == isString {
+				if subagent := rawjson.MemberOf(element, "subagentRunId"); subagent != nil && kindOf(subagent) == isString {
 					dropped[id] = subagent
 				}
 			}
@@ -355,11 +357,12 @@ func normalizedInput(started json.RawMessage, e *event, lineage *Fold) (json.Raw
 	if keepsAll {
 		return started, dropped
 	}
-	return withPart(started, list, append(kept, ']')), dropped
+	return withMessages(started, append(kept, ']')), dropped
 }
 
-// withPart returns a text with another one in place of a slice of it.
-func withPart(text, part, by []byte) json.RawMessage {
-	from := cap(text) - cap(part) // what follows both ends where the memory of both ends
-	return slices.Concat(text[:from], by, text[from+len(part):])
+// withMessages returns a RUN_STARTED with other messages in its input.
+func withMessages(started json.RawMessage, messages []byte) json.RawMessage {
+	input, _ := rawjson.PlaceOf(started, "input")
+	from, to := rawjson.PlaceOf(started[input:], "messages")
+	return slices.Concat(started[:input+from], messages, started[input+to:])
 }

@@ -322,7 +322,7 @@ func bodies(messages []*Message) []byte {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, m.Body()...)
+		list = append(list, m.JSON()...)
 	}
 	return append(list, ']')
 }

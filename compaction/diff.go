@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // CreatePatch returns a JSON Patch (RFC 6902) that turns one JSON document into another: an array of add, remove and replace
@@ -109,7 +111,7 @@ func (d *differ) write(operation string, value value) {
 		path.WriteString(escapeToken.Replace(token))
 	}
 	d.patch = append(d.patch, `{"op":"`+operation+`","path":`...)
-	d.patch = quote(d.patch, path.String())
+	d.patch = rawjson.Quote(d.patch, path.String())
 	if value != nil {
 		d.patch = append(d.patch, `,"value":`...)
 		d.patch = value.appendTo(d.patch)

@@ -1,6 +1,10 @@
 package compaction
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
 
 // This file reads an event: its few top-level fields that the reducer looks at, in one pass over the text.
 
@@ -38,7 +42,7 @@ const (
 
 func fieldNamed(key []byte) field {
 	if bytes.IndexByte(key, '\\') >= 0 {
-		key = decodeString(nil, key)
+		key = rawjson.Decode(nil, key)
 	}
 	switch string(key) {
 	case "type":
@@ -113,8 +117,8 @@ func (e *event) scan(text []byte, at int) (int, bool) {
 	if at == len(text) || text[at] != '{' {
 		return at, false
 	}
-	return walkObject(text, at, func(key []byte, at int) (int, bool) {
-		end, ok := skipValue(text, at, 1)
+	return rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
+		end, ok := rawjson.SkipValue(text, at, 1)
 		if ok {
 			name := fieldNamed(key)
 			e.present |= name.set()
@@ -129,8 +133,8 @@ func (e *event) scan(text []byte, at int) (int, bool) {
 
 // scanWhole reads a text that is one event, and reports whether it is.
 func (e *event) scanWhole(text []byte) bool {
-	end, ok := e.scan(text, skipSpace(text, 0))
-	return ok && skipSpace(text, end) == len(text)
+	end, ok := e.scan(text, rawjson.SkipSpace(text, 0))
+	return ok && rawjson.SkipSpace(text, end) == len(text)
 }
 
 // clear forgets the event's text, which belongs to the caller.
@@ -147,7 +151,7 @@ func (e *event) decoded(name field) []byte {
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	return decodeString(nil, inner)
+	return rawjson.Decode(nil, inner)
 }
 
 // kinds is a set of JSON types.

@@ -33,6 +33,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Fold is what a stream of events means so far. Make one with [New] or [Resume].
@@ -93,7 +95,7 @@ func (f *Fold) ApplyBatch(events []byte) error {
 	defer f.event.clear()
 	err := walkBatch(events, func(at int) (int, bool) {
 		if at == len(events) || events[at] != '{' {
-			return skipValue(events, at, 0)
+			return rawjson.SkipValue(events, at, 0)
 		}
 		end, ok := f.event.scan(events, at)
 		if ok {
@@ -180,7 +182,7 @@ func (f *Fold) Snapshot() Snapshot {
 			}
 			version = numbers[m]
 		}
-		s.Messages = append(s.Messages, StoredMessage{Version: version, Body: m.Body()})
+		s.Messages = append(s.Messages, StoredMessage{Version: version, Body: m.JSON()})
 	}
 	return s
 }

@@ -19,7 +19,7 @@ func foldOf(t testing.TB, events ...string) *Fold {
 func messagesOf(f *Fold) string {
 	var bodies []string
 	for _, m := range f.Messages() {
-		bodies = append(bodies, string(m.Body()))
+		bodies = append(bodies, string(m.JSON()))
 	}
 	return "[" + strings.Join(bodies, ",\n") + "]"
 }
@@ -415,8 +415,8 @@ func TestMessagesAreFoundBehindInsertedResults(t *testing.T) {
 	for i, m := range f.Messages()[1+count:] {
 		want := fmt.Sprintf(`{"id":"message-%d","role":"assistant","toolCalls":[{"id":"call-%d","type":"function","function":{"name":"f","arguments":"%s"}}],"content":"%s"}`,
 			i, i, strings.Repeat("y", count), strings.Repeat("x", count))
-		if string(m.Body()) != want {
-			t.Fatalf("got %s\nwant %s", m.Body(), want)
+		if string(m.JSON()) != want {
+			t.Fatalf("got %s\nwant %s", m.JSON(), want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package compaction
 import (
 	"bytes"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // PrintJSONB writes a valid JSON text as PostgreSQL prints it once it is jsonb: members in the order of the lengths of their keys and
@@ -13,7 +15,7 @@ import (
 // with -0, or with an escape in a key.
 func PrintJSONB(text []byte) (printed []byte, ok bool) {
 	p := jsonbPrinter{out: make([]byte, 0, len(text)+len(text)/8)}
-	_, ok = p.value(text, skipSpace(text, 0))
+	_, ok = p.value(text, rawjson.SkipSpace(text, 0))
 	return p.out, ok
 }
 
@@ -36,7 +38,7 @@ func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
 	case '[':
 		p.out = append(p.out, '[')
 		isFirst := true
-		end, ok = walkArray(text, at, func(at int) (int, bool) {
+		end, ok = rawjson.WalkArray(text, at, func(at int) (int, bool) {
 			if !isFirst {
 				p.out = append(p.out, ", "...)
 			}
@@ -46,14 +48,14 @@ func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
 		p.out = append(p.out, ']')
 		return end, ok
 	case '"':
-		end, ok = skipString(text, at)
+		end, ok = rawjson.SkipString(text, at)
 		if ok && bytes.IndexByte(text[at:end], '\\') >= 0 {
-			p.decoded = decodeString(p.decoded[:0], text[at+1:end-1])
-			p.out = quote(p.out, string(p.decoded))
+			p.decoded = rawjson.Decode(p.decoded[:0], text[at+1:end-1])
+			p.out = rawjson.Quote(p.out, string(p.decoded))
 			return end, true
 		}
 	default:
-		end, ok = skipValue(text, at, 0)
+		end, ok = rawjson.SkipValue(text, at, 0)
 		if number := text[at:end]; ok && isNumber(raw(number)) {
 			ok = len(number) < 250 && !bytes.ContainsAny(number, "eE") && !bytes.HasPrefix(number, []byte("-0"))
 		}
@@ -68,7 +70,7 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 	start := len(p.out)
 	inOrder := true
 	p.out = append(p.out, '{')
-	end, ok = walkObject(text, at, func(key []byte, at int) (int, bool) {
+	end, ok = rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
 		if bytes.IndexByte(key, '\\') >= 0 {
 			return at, false
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Limits bound what a fold, and the JSON patches in it, may make and take.
@@ -212,9 +214,9 @@ func copies(patch []byte) bool {
 	if patch[0] != '[' || !bytes.Contains(patch, []byte(`"copy"`)) && !bytes.Contains(patch, []byte(`\u00`)) {
 		return false
 	}
-	for operation := range elements(patch) {
+	for operation := range rawjson.Elements(patch) {
 		if operation[0] == '{' {
-			if kind, ok := stringText(raw(memberOf(operation, "op"))); ok && sameKey(kind, "copy") {
+			if kind, ok := stringText(raw(rawjson.MemberOf(operation, "op"))); ok && rawjson.SameKey(kind, "copy") {
 				return true
 			}
 		}
@@ -265,12 +267,12 @@ func guardedOctets(text []byte) int64 {
 			octets += 5
 			at += 2
 		case text[at+1] == 'u':
-			unit := codeUnit(text[at:])
+			unit := rawjson.CodeUnit(text[at:])
 			at += 6
 			switch {
-			case isHighSurrogate(unit) && hasLowSurrogate(text[at:]):
+			case rawjson.IsHighSurrogate(unit) && rawjson.HasLowSurrogate(text[at:]):
 				at += 6
-			case unit == 0 || unit == '\\' || isHighSurrogate(unit) || isLowSurrogate(unit):
+			case unit == 0 || unit == '\\' || rawjson.IsHighSurrogate(unit) || rawjson.IsLowSurrogate(unit):
 				octets++
 			}
 		default:
@@ -278,11 +280,6 @@ func guardedOctets(text []byte) int64 {
 		}
 	}
 	return octets
-}
-
-// hasLowSurrogate reports whether a text begins with the escape of the second half of a surrogate pair.
-func hasLowSurrogate(text []byte) bool {
-	return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' && isLowSurrogate(codeUnit(text))
 }
 
 // What any event of a message or a tool call brings.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Message is one message of a fold. It is read only.
@@ -52,30 +54,30 @@ func (m *Message) ID() string { return m.id }
 // Role returns the decoded role.
 func (m *Message) Role() string { return m.role }
 
-// Body returns the message as JSON.
-func (m *Message) Body() json.RawMessage {
+// JSON returns the message as JSON.
+func (m *Message) JSON() json.RawMessage {
 	if m.body == nil {
 		m.body = written(m.tree)
 	}
 	return m.body
 }
 
-// StoredBody returns Body as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
-// in the spelling of jsonb. It reports false, and returns Body, where only the server can print that spelling; see [PrintJSONB].
-func (m *Message) StoredBody() (body json.RawMessage, isPrinted bool) {
+// StoredJSON returns JSON as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
+// in the spelling of jsonb. It reports false, and returns JSON, where only the server can print that spelling; see [PrintJSONB].
+func (m *Message) StoredJSON() (body json.RawMessage, isPrinted bool) {
 	if !m.patched {
-		return m.Body(), true
+		return m.JSON(), true
 	}
 	content, isPrinted := PrintJSONB(written(m.tree.get("content")))
 	if !isPrinted {
-		return m.Body(), false
+		return m.JSON(), false
 	}
 	stored := object{members: slices.Clone(m.tree.members), removed: m.tree.removed}
 	stored.set("content", raw(content))
 	return written(&stored), true
 }
 
-// Size returns the length of Body in bytes, without making it.
+// Size returns the length of JSON in bytes, without making it.
 func (m *Message) Size() int {
 	if m.body == nil {
 		return m.tree.size()
@@ -86,13 +88,13 @@ func (m *Message) Size() int {
 // newMessage makes a message of its JSON object, which it keeps. The object must be valid JSON.
 func newMessage(body []byte, by *owner) *Message {
 	m := &Message{owner: by, body: body}
-	for key, value := range members(body) {
+	for key, value := range rawjson.Members(body) {
 		switch {
-		case sameKey(key, "id"):
+		case rawjson.SameKey(key, "id"):
 			m.id, m.hasID = stringValue(raw(value))
-		case sameKey(key, "role"):
+		case rawjson.SameKey(key, "role"):
 			m.role, _ = stringValue(raw(value))
-		case sameKey(key, "toolCalls"):
+		case rawjson.SameKey(key, "toolCalls"):
 			m.calls = callIDs(value)
 		}
 	}
@@ -103,10 +105,10 @@ func callIDs(toolCalls []byte) (ids []callID) {
 	if toolCalls[0] != '[' {
 		return nil
 	}
-	for call := range elements(toolCalls) {
+	for call := range rawjson.Elements(toolCalls) {
 		var id callID
 		if call[0] == '{' {
-			id.id, id.hasID = stringValue(raw(memberOf(call, "id")))
+			id.id, id.hasID = stringValue(raw(rawjson.MemberOf(call, "id")))
 		}
 		ids = append(ids, id)
 	}
@@ -155,7 +157,7 @@ func (f *Fold) own(place int) *Message {
 func (f *Fold) editAlone(place int) *Message {
 	if m := f.messages.at(place); m.repeated {
 		f.looksAtMessages()
-		f.messages.set(place, newMessage(bytes.Clone(m.Body()), f.owner))
+		f.messages.set(place, newMessage(bytes.Clone(m.JSON()), f.owner))
 	}
 	return f.edit(place)
 }
@@ -182,8 +184,8 @@ func mergeMetadata(target *object, metadata []byte) {
 		target.set("metadata", raw(kept(metadata)))
 		return
 	}
-	for key, value := range members(metadata) {
-		existing.set(string(decodeString(nil, key)), raw(asWritten(value)))
+	for key, value := range rawjson.Members(metadata) {
+		existing.set(string(rawjson.Decode(nil, key)), raw(asWritten(value)))
 	}
 }
 

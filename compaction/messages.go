@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file folds text, reasoning and whole lists of messages.
@@ -125,7 +127,7 @@ func (f *Fold) snapshotMessages(e *event) {
 			version := byID[m.id]
 			if placed[m.id] {
 				version.repeated = true
-			} else if !m.patched && bytes.Equal(m.Body(), version.Body()) {
+			} else if !m.patched && bytes.Equal(m.JSON(), version.JSON()) {
 				// Nothing new: the message stays the one that it was, so that it is not stored again.
 				version = m
 				byID[m.id] = m
@@ -174,7 +176,7 @@ func (f *Fold) namedBy(byID map[string]*Message) func(place int) bool {
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
 func (m *Message) says(other *Message) bool {
-	return m == other || bytes.Equal(m.Body(), other.Body()) || equal(m.content(), other.content(), sameNumberText)
+	return m == other || bytes.Equal(m.JSON(), other.JSON()) || equal(m.content(), other.content(), sameNumberText)
 }
 
 func (m *Message) content() value {
@@ -208,7 +210,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 	if metadata == nil {
 		return nil
 	}
-	client := memberOf(metadata, "@ag-ui/client")
+	client := rawjson.MemberOf(metadata, "@ag-ui/client")
 	if client == nil {
 		return nil
 	}
@@ -216,7 +218,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 	if client[0] != '{' {
 		return keepsAll
 	}
-	types := memberOf(client, "authoritativeActivityTypes")
+	types := rawjson.MemberOf(client, "authoritativeActivityTypes")
 	switch {
 	case types == nil:
 		return nil
@@ -226,7 +228,7 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 		return keepsAll
 	}
 	claimed := map[string]bool{}
-	for element := range elements(types) {
+	for element := range rawjson.Elements(types) {
 		activityType, ok := stringValue(raw(element))
 		if !ok {
 			return keepsAll
@@ -244,7 +246,7 @@ func (m *Message) member(key string) value {
 	if m.tree != nil {
 		return m.tree.get(key)
 	}
-	if found := memberOf(m.body, key); found != nil {
+	if found := rawjson.MemberOf(m.body, key); found != nil {
 		return raw(found)
 	}
 	return nil
@@ -255,7 +257,7 @@ func (m *Message) member(key string) value {
 // nor a string is left out.
 func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Message) {
 	next := 0 // the place of the message that is likely to come next
-	for element := range elements(list) {
+	for element := range rawjson.Elements(list) {
 		switch kindOf(element) {
 		case isObject:
 			if next < len(present) && present[next].hasID && present[next].isText(element) {
@@ -283,12 +285,12 @@ func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Messa
 
 // isText reports whether the message is this JSON text, to the byte. What patches changed gets another text once it is stored.
 func (m *Message) isText(text []byte) bool {
-	return !m.patched && m.Size() == len(text) && bytes.Equal(m.Body(), text)
+	return !m.patched && m.Size() == len(text) && bytes.Equal(m.JSON(), text)
 }
 
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.
 func withoutNullSubagent(body []byte) json.RawMessage {
-	if string(memberOf(body, "subagentRunId")) != "null" {
+	if string(rawjson.MemberOf(body, "subagentRunId")) != "null" {
 		return body
 	}
 	tree := parsed(raw(body), nil).(*object)

@@ -3,6 +3,8 @@ package compaction
 import (
 	"bytes"
 	"math"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file measures values: see [Limits] for what their size is. Containers keep their size once it is known, and a patch corrects
@@ -85,14 +87,14 @@ func (d *document) octetsOf(v value) int64 {
 func (r ruler) octetsAt(text []byte, at int) (end int, octets int64) {
 	switch text[at] {
 	case '"':
-		end, _ = skipString(text, at)
+		end, _ = rawjson.SkipString(text, at)
 		return end, r.string(text[at+1 : end-1])
 	case '{':
 		return r.object(text, at)
 	case '[':
 		octets = 2
 		count := 0
-		end, _ = walkArray(text, at, func(at int) (int, bool) {
+		end, _ = rawjson.WalkArray(text, at, func(at int) (int, bool) {
 			end, size := r.octetsAt(text, at)
 			octets += size
 			count++
@@ -104,7 +106,7 @@ func (r ruler) octetsAt(text []byte, at int) (end int, octets int64) {
 	case 'f':
 		return at + 5, 5
 	default:
-		end, _ = skipNumber(text, at)
+		end, _ = rawjson.SkipNumber(text, at)
 		return end, r.number(text[at:end])
 	}
 }
@@ -120,11 +122,11 @@ func (r ruler) object(text []byte, at int) (end int, octets int64) {
 	var others map[string]int64
 	octets = 2
 	count := 0
-	end, _ = walkObject(text, at, func(key []byte, at int) (int, bool) {
+	end, _ = rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
 		end, size := r.octetsAt(text, at)
 		size += r.string(key) + 2
 		if bytes.IndexByte(key, '\\') >= 0 {
-			key = decodeString(nil, key)
+			key = rawjson.Decode(nil, key)
 		}
 		octets += size
 		for i := range known {
@@ -134,7 +136,7 @@ func (r ruler) object(text []byte, at int) (end int, octets int64) {
 				return end, true
 			}
 		}
-		if len(known) < cap(known) {
+		if len(known) < len(first) {
 			known = append(known, measuredMember{key, size})
 			count++
 			return end, true
@@ -174,15 +176,15 @@ func (r ruler) string(text []byte) int64 {
 			printed = 1
 		case 'u':
 			length = 6
-			unit := codeUnit(text[at:])
+			unit := rawjson.CodeUnit(text[at:])
 			switch {
 			case unit == '\\':
 				printed = r.backslash
-			case unit == 0 || isLowSurrogate(unit):
+			case unit == 0 || rawjson.IsLowSurrogate(unit):
 				printed = r.surrogate
-			case isHighSurrogate(unit):
+			case rawjson.IsHighSurrogate(unit):
 				printed = r.surrogate
-				if rest := text[at+6:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && isLowSurrogate(codeUnit(rest)) {
+				if rest := text[at+6:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' && rawjson.IsLowSurrogate(rawjson.CodeUnit(rest)) {
 					length, printed = 12, 4
 				}
 			case unit == '"' || unit >= '\b' && unit <= '\r' && unit != '\v':

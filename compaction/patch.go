@@ -3,6 +3,8 @@ package compaction
 import (
 	"slices"
 	"strings"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file applies JSON Patch (RFC 6902) to a value, in place. Each change is noted, so that a patch of which any operation
@@ -74,7 +76,7 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	before, octetsBefore := d.bytes, d.octets
 	succeeded := true
 	count := 0
-	for operation := range elements(operations) {
+	for operation := range rawjson.Elements(operations) {
 		count++
 		if count > limits.PatchOperations || !d.apply(operation) || d.isTooLarge() || d.shifted > limits.PatchShiftedItems {
 			succeeded = false
@@ -129,15 +131,15 @@ func (d *document) apply(operation []byte) bool {
 		return false
 	}
 	var op, pathText, fromText, operand raw
-	for key, value := range members(operation) {
+	for key, value := range rawjson.Members(operation) {
 		switch {
-		case sameKey(key, "op"):
+		case rawjson.SameKey(key, "op"):
 			op = value
-		case sameKey(key, "path"):
+		case rawjson.SameKey(key, "path"):
 			pathText = value
-		case sameKey(key, "from"):
+		case rawjson.SameKey(key, "from"):
 			fromText = value
-		case sameKey(key, "value"):
+		case rawjson.SameKey(key, "value"):
 			operand = value
 		}
 	}
@@ -149,28 +151,28 @@ func (d *document) apply(operation []byte) bool {
 	switch {
 	case !ok:
 		return false
-	case sameKey(kind, "add"):
+	case rawjson.SameKey(kind, "add"):
 		if operand == nil {
 			return false
 		}
 		v, octets := d.operandOf(operand)
 		return d.add(path, v, octets)
-	case sameKey(kind, "remove"):
+	case rawjson.SameKey(kind, "remove"):
 		_, ok := d.remove(path)
 		return ok
-	case sameKey(kind, "replace"):
+	case rawjson.SameKey(kind, "replace"):
 		if operand == nil {
 			return false
 		}
 		v, octets := d.operandOf(operand)
 		return d.replace(path, v, octets)
-	case sameKey(kind, "test"):
+	case rawjson.SameKey(kind, "test"):
 		found := d.find(path)
 		return found != nil && operand != nil && d.holds(found, d.owner, parsedWhole(operand, nil))
-	case sameKey(kind, "copy"):
+	case rawjson.SameKey(kind, "copy"):
 		from, ok := pointer(fromText)
 		return ok && d.copy(from, path)
-	case sameKey(kind, "move"):
+	case rawjson.SameKey(kind, "move"):
 		from, ok := pointer(fromText)
 		return ok && d.move(from, path)
 	default:

@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // patched applies a patch to a document; it returns the result, or "" when the patch fails.
@@ -144,16 +145,16 @@ func TestPatchAgreesWithAnotherImplementation(t *testing.T) {
 // judgeable reports whether the other implementation follows the RFC for a patch: not with tests of null, the whole document as a
 // target, an empty key on the way, and an index with a leading zero.
 func judgeable(operations []byte) bool {
-	for operation := range elements(operations) {
-		kind, _ := stringValue(raw(memberOf(operation, "op")))
-		path, _ := stringValue(raw(memberOf(operation, "path")))
-		from, _ := stringValue(raw(memberOf(operation, "from")))
+	for operation := range rawjson.Elements(operations) {
+		kind, _ := stringValue(raw(rawjson.MemberOf(operation, "op")))
+		path, _ := stringValue(raw(rawjson.MemberOf(operation, "path")))
+		from, _ := stringValue(raw(rawjson.MemberOf(operation, "from")))
 		if path == "" || path[0] != '/' || hasEmptyToken(path) || hasEmptyToken(from) || strings.Contains(path, "/01") || strings.Contains(path, "~2") {
 			return false
 		}
 		switch kind {
 		case "add", "replace":
-			if memberOf(operation, "value") == nil {
+			if rawjson.MemberOf(operation, "value") == nil {
 				return false
 			}
 		case "remove":

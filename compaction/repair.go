@@ -3,6 +3,8 @@ package compaction
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file repairs the life of runs: it inserts the events without which the client's verifier refuses a stream whose runs go on
@@ -219,7 +221,7 @@ func (r *repair) live(eventType string, text json.RawMessage, e *event) {
 
 // memberString returns a member that is a string, as JSON; nil if it is not.
 func memberString(object []byte, name string) []byte {
-	if value := memberOf(object, name); value != nil && kindOf(value) == isString {
+	if value := rawjson.MemberOf(object, name); value != nil && kindOf(value) == isString {
 		return value
 	}
 	return nil
@@ -289,7 +291,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	case pe.kind == subagentPart:
 		id = e.values[fieldSubagentRunID]
 	case pe.kind == stepPart:
-		id = memberOf(text, "stepName")
+		id = rawjson.MemberOf(text, "stepName")
 	}
 	if kind.idName != "" && (id == nil || kindOf(id) != isString) {
 		return
@@ -301,7 +303,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	key := partKey{kind: pe.kind}
 	key.id, _ = stringValue(raw(id))
 	if pe.kind == stepPart && owner != nil {
-		key.owner = string(decodeString([]byte("+"), owner[1:len(owner)-1]))
+		key.owner = string(rawjson.Decode([]byte("+"), owner[1:len(owner)-1]))
 	}
 
 	if pe.role == startPart {

@@ -1,6 +1,10 @@
 package compaction
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
 
 // Replay returns a short stream of events that gives any AG-UI client, from nothing, what the fold means: the run's RUN_STARTED
 // without the messages of its input, a MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run that is in progress
@@ -34,10 +38,10 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 
 // interrupted writes an earlier run that ended with the interrupts.
 func (f *Fold) interrupted(started json.RawMessage) []json.RawMessage {
-	thread := eventField{"threadId", memberOf(started, "threadId")}
-	run := eventField{"runId", memberOf(started, "parentRunId")}
+	thread := eventField{"threadId", rawjson.MemberOf(started, "threadId")}
+	run := eventField{"runId", rawjson.MemberOf(started, "parentRunId")}
 	if run.value == nil || kindOf(run.value) != isString {
-		run.value = memberOf(started, "runId")
+		run.value = rawjson.MemberOf(started, "runId")
 	}
 	outcome := append([]byte(`{"type":"interrupt","interrupts":`), f.interrupts...)
 	return []json.RawMessage{
@@ -48,8 +52,8 @@ func (f *Fold) interrupted(started json.RawMessage) []json.RawMessage {
 
 func withoutMessages(started json.RawMessage, e *event) json.RawMessage {
 	if input := e.values[fieldInput]; input != nil && kindOf(input) == isObject {
-		if list := memberOf(input, "messages"); list != nil && list[0] == '[' {
-			return withPart(started, list, []byte("[]"))
+		if list := rawjson.MemberOf(input, "messages"); list != nil && list[0] == '[' {
+			return withMessages(started, []byte("[]"))
 		}
 	}
 	return started

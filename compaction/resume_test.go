@@ -44,8 +44,8 @@ func TestABatchMeansWhatItsEventsMean(t *testing.T) {
 		}
 		wantMeaning(t, single, whole)
 		for _, m := range whole.Messages() {
-			if m.Size() != len(m.Body()) || !json.Valid(m.Body()) {
-				t.Errorf("size %d of %s", m.Size(), m.Body())
+			if m.Size() != len(m.JSON()) || !json.Valid(m.JSON()) {
+				t.Errorf("size %d of %s", m.Size(), m.JSON())
 			}
 		}
 		if size := whole.StateSize(); size < len(whole.State()) || !json.Valid(whole.State()) || !json.Valid(whole.Interrupts()) {
@@ -91,8 +91,8 @@ func TestResumeWithVersions(t *testing.T) {
 	resumed.Apply([]byte(helloM))
 	f.Apply([]byte(helloM))
 	wantMeaning(t, resumed, f)
-	if !strings.Contains(string(resumed.Messages()[1].Body()), "yHello") {
-		t.Errorf("the second of the two did not change: %s", resumed.Messages()[1].Body())
+	if !strings.Contains(string(resumed.Messages()[1].JSON()), "yHello") {
+		t.Errorf("the second of the two did not change: %s", resumed.Messages()[1].JSON())
 	}
 }
 
@@ -194,8 +194,8 @@ func FuzzApply(f *testing.F) {
 		got.Apply(bytes.Clone(event))
 		got.Apply(bytes.Clone(event))
 		for _, m := range got.Messages() {
-			if !json.Valid(m.Body()) {
-				t.Errorf("invalid message %s", m.Body())
+			if !json.Valid(m.JSON()) {
+				t.Errorf("invalid message %s", m.JSON())
 			}
 		}
 		if !json.Valid(got.State()) || !json.Valid(got.Interrupts()) || got.Lanes() != nil && !json.Valid(got.Lanes()) {

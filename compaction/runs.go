@@ -2,6 +2,8 @@ package compaction
 
 import (
 	"encoding/json"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file folds the state, and what the beginning and the end of a run say.
@@ -61,7 +63,7 @@ func (f *Fold) patch(d *document, operations []byte) bool {
 // readInput accepts an input whose messages, if any, are a list.
 func readInput(e *event) bool {
 	input := e.values[fieldInput]
-	return input == nil || isListOrNone(memberOf(input, "messages"))
+	return input == nil || isListOrNone(rawjson.MemberOf(input, "messages"))
 }
 
 func isListOrNone(value []byte) bool {
@@ -78,7 +80,7 @@ func (f *Fold) startRun(e *event) {
 	if input == nil {
 		return
 	}
-	state, list := memberOf(input, "state"), memberOf(input, "messages")
+	state, list := rawjson.MemberOf(input, "state"), rawjson.MemberOf(input, "messages")
 	hasState, hasList := state != nil && state[0] != 'n', list != nil && list[0] == '['
 	if hasState || hasList {
 		f.bring(e, broughtByMessage&^fieldMetadata.set())
@@ -110,10 +112,10 @@ func interruptsOf(e *event) (interrupts []byte, interrupted bool) {
 	if outcome == nil || kindOf(outcome) != isObject {
 		return nil, false
 	}
-	if kind, ok := stringText(raw(memberOf(outcome, "type"))); !ok || !sameKey(kind, "interrupt") {
+	if kind, ok := stringText(raw(rawjson.MemberOf(outcome, "type"))); !ok || !rawjson.SameKey(kind, "interrupt") {
 		return nil, false
 	}
-	return memberOf(outcome, "interrupts"), true
+	return rawjson.MemberOf(outcome, "interrupts"), true
 }
 
 // finishRun sets the interrupts that wait for an answer; any other outcome clears them.
@@ -126,7 +128,7 @@ func (f *Fold) finishRun(e *event) {
 		return
 	}
 	list := []byte{'['}
-	for interrupt := range elements(interrupts) {
+	for interrupt := range rawjson.Elements(interrupts) {
 		if len(list) > 1 {
 			list = append(list, ',')
 		}

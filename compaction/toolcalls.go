@@ -1,5 +1,7 @@
 package compaction
 
+import "github.com/pgagui/pgagui/internal/rawjson"
+
 // This file folds tool calls and their results.
 
 // startToolCall adds a call to its parent, an assistant message that is made when there is none. A call that exists is renamed
@@ -38,7 +40,7 @@ func (f *Fold) restartToolCall(place callPlace, e *event) {
 		return
 	}
 	name, ok := stringText(function.get("name"))
-	renamed := !ok || !sameString(name, e.inner(fieldToolCallName))
+	renamed := !ok || !rawjson.SameString(name, e.inner(fieldToolCallName))
 	if !renamed && e.values[fieldMetadata] == nil {
 		return
 	}

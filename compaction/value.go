@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file holds JSON values as trees that are taken apart only where something changes: all that is not touched stays the
@@ -121,8 +123,8 @@ func (o *object) add(key string, v value) {
 // newMember returns a member without a value.
 func newMember(key string) member {
 	m := member{key: key}
-	if !isPlain(key) {
-		m.name = quote(nil, key)
+	if !rawjson.IsPlain(key) {
+		m.name = rawjson.Quote(nil, key)
 	}
 	return m
 }
@@ -189,13 +191,13 @@ func parsed(v value, by *owner) value {
 	switch source[0] {
 	case '{':
 		o := &object{owner: by}
-		for key, member := range members(source) {
+		for key, member := range rawjson.Members(source) {
 			o.parseMember(key, raw(member))
 		}
 		return o
 	case '[':
 		a := &array{owner: by}
-		for item := range elements(source) {
+		for item := range rawjson.Elements(source) {
 			a.items = append(a.items, raw(item))
 		}
 		return a
@@ -214,7 +216,7 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 	switch source[at] {
 	case '{':
 		o := &object{owner: by}
-		end, _ = walkObject(source, at, func(key []byte, at int) (int, bool) {
+		end, _ = rawjson.WalkObject(source, at, func(key []byte, at int) (int, bool) {
 			end, member := parsedAt(source, at, by)
 			o.parseMember(key, member)
 			return end, true
@@ -222,14 +224,14 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 		return end, o
 	case '[':
 		a := &array{owner: by}
-		end, _ = walkArray(source, at, func(at int) (int, bool) {
+		end, _ = rawjson.WalkArray(source, at, func(at int) (int, bool) {
 			end, item := parsedAt(source, at, by)
 			a.items = append(a.items, item)
 			return end, true
 		})
 		return end, a
 	default:
-		end, _ = skipValue(source, at, 0)
+		end, _ = rawjson.SkipValue(source, at, 0)
 		return end, source[at:end]
 	}
 }
@@ -238,9 +240,9 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 func (o *object) parseMember(written []byte, v value) {
 	m := member{key: string(written), value: v}
 	if bytes.IndexByte(written, '\\') >= 0 {
-		m.key = string(decodeString(nil, written))
-		if !isPlain(m.key) {
-			m.name = quote(nil, m.key)
+		m.key = string(rawjson.Decode(nil, written))
+		if !rawjson.IsPlain(m.key) {
+			m.name = rawjson.Quote(nil, m.key)
 		}
 	}
 	if at := o.place(m.key); at >= 0 {
@@ -441,7 +443,7 @@ func equalScalars(a, b value, sameNumber func(a, b []byte) bool) bool {
 	aString, aIsString := stringText(a)
 	bString, bIsString := stringText(b)
 	if aIsString || bIsString {
-		return aIsString && bIsString && len(aString) <= 6*len(bString) && len(bString) <= 6*len(aString) && sameString(aString, bString)
+		return aIsString && bIsString && len(aString) <= 6*len(bString) && len(bString) <= 6*len(aString) && rawjson.SameString(aString, bString)
 	}
 	x, y := a.(raw), raw(nil)
 	if b, ok := b.(raw); ok {
@@ -475,26 +477,7 @@ func stringValue(v value) (string, bool) {
 	if bytes.IndexByte(written, '\\') < 0 {
 		return string(written), true
 	}
-	return string(decodeString(nil, written)), true
-}
-
-// sameString compares two strings given as JSON text between the quotes.
-func sameString(a, b []byte) bool {
-	if bytes.IndexByte(a, '\\') >= 0 {
-		a = decodeString(nil, a)
-	}
-	if bytes.IndexByte(b, '\\') >= 0 {
-		b = decodeString(nil, b)
-	}
-	return bytes.Equal(a, b)
-}
-
-// sameKey compares a key, given as JSON text between the quotes, with a decoded name.
-func sameKey(written []byte, name string) bool {
-	if bytes.IndexByte(written, '\\') >= 0 {
-		written = decodeString(nil, written)
-	}
-	return string(written) == name
+	return string(rawjson.Decode(nil, written)), true
 }
 
 func isNumber(r raw) bool {
@@ -548,7 +531,7 @@ func depth(v value) int {
 		for at := 0; at < len(v); at++ {
 			switch v[at] {
 			case '"':
-				end, _ := skipString(v, at)
+				end, _ := rawjson.SkipString(v, at)
 				at = end - 1
 			case '{', '[':
 				open++

@@ -178,7 +178,8 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 const ChooseToCompact = `-- name: ChooseToCompact :one
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
-    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'), $4::pg_catalog.uuid[], true
+    $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'),
+    $4::pg_catalog.uuid[], true, $5::int
 ) as next
 where (next).run_no is not null
 `
@@ -188,6 +189,7 @@ type ChooseToCompactParams struct {
 	FromAt     *time.Time
 	DueBy      *time.Time
 	PassedOver []pgtype.UUID
+	AfterNo    int32
 }
 
 type ChooseToCompactRow struct {
@@ -204,6 +206,7 @@ func (q *Queries) ChooseToCompact(ctx context.Context, arg ChooseToCompactParams
 		arg.FromAt,
 		arg.DueBy,
 		arg.PassedOver,
+		arg.AfterNo,
 	)
 	var i ChooseToCompactRow
 	err := row.Scan(&i.ThreadKey, &i.RunNo, &i.Place)
@@ -523,15 +526,17 @@ where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
     and run.log_bytes is null
     and run.status operator(pg_catalog.<>) 'running'
     and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
-    and ($3::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) $3::int)
+    and run.run_no operator(pg_catalog.>) case when $3::int operator(pg_catalog.=) 0 then $4::int else $3::int operator(pg_catalog.-) 1 end
+    and run.run_no operator(pg_catalog.<=) case when $3::int operator(pg_catalog.=) 0 then 2147483647 else $3::int end
 order by run.run_no
-limit $4::int
+limit $5::int
 `
 
 type RunsToCompactParams struct {
 	ThreadKey pgtype.UUID
 	DueBy     *time.Time
 	RunNo     int32
+	AfterNo   int32
 	MaxRuns   int32
 }
 
@@ -543,12 +548,13 @@ type RunsToCompactRow struct {
 	InputBytes int64
 }
 
-// The runs of a thread that are due (run_no 0: all), or that one.
+// The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
 	rows, err := q.db.Query(ctx, RunsToCompact,
 		arg.ThreadKey,
 		arg.DueBy,
 		arg.RunNo,
+		arg.AfterNo,
 		arg.MaxRuns,
 	)
 	if err != nil {

@@ -12,22 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const Allow = `-- name: Allow :one
-select agui.lift_erasure($1::pg_catalog.text, $2::pg_catalog.text)::boolean as was_refused
-`
-
-type AllowParams struct {
-	ThreadID string
-	Scope    string
-}
-
-func (q *Queries) Allow(ctx context.Context, arg AllowParams) (bool, error) {
-	row := q.db.QueryRow(ctx, Allow, arg.ThreadID, arg.Scope)
-	var was_refused bool
-	err := row.Scan(&was_refused)
-	return was_refused, err
-}
-
 const Erase = `-- name: Erase :one
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as erasure
@@ -74,6 +58,22 @@ func (q *Queries) EraseThread(ctx context.Context, arg EraseThreadParams) (Erase
 	var i EraseThreadRow
 	err := row.Scan(&i.Runs, &i.Events)
 	return i, err
+}
+
+const LiftErasure = `-- name: LiftErasure :one
+select agui.lift_erasure($1::pg_catalog.text, $2::pg_catalog.text)::boolean as was_erased
+`
+
+type LiftErasureParams struct {
+	ThreadID string
+	Scope    string
+}
+
+func (q *Queries) LiftErasure(ctx context.Context, arg LiftErasureParams) (bool, error) {
+	row := q.db.QueryRow(ctx, LiftErasure, arg.ThreadID, arg.Scope)
+	var was_erased bool
+	err := row.Scan(&was_erased)
+	return was_erased, err
 }
 
 const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many

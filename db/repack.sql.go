@@ -14,7 +14,7 @@ import (
 
 const NextToRepack = `-- name: NextToRepack :one
 select (due).thread_key::pg_catalog.uuid as thread_key, (due).run_no::int as run_no
-from agui_internal.next_to_repack($1::pg_catalog.uuid, $2::interval, $3::pg_catalog.uuid[]) as due
+from agui_internal.next_to_repack($1::pg_catalog.uuid, $2::interval, $3::pg_catalog.uuid[], $4::int) as due
 where (due).thread_key is not null
 `
 
@@ -22,6 +22,7 @@ type NextToRepackParams struct {
 	Near       pgtype.UUID
 	OlderThan  *time.Duration
 	PassedOver []pgtype.UUID
+	AfterNo    int32
 }
 
 type NextToRepackRow struct {
@@ -31,7 +32,12 @@ type NextToRepackRow struct {
 
 // No row: there is none.
 func (q *Queries) NextToRepack(ctx context.Context, arg NextToRepackParams) (NextToRepackRow, error) {
-	row := q.db.QueryRow(ctx, NextToRepack, arg.Near, arg.OlderThan, arg.PassedOver)
+	row := q.db.QueryRow(ctx, NextToRepack,
+		arg.Near,
+		arg.OlderThan,
+		arg.PassedOver,
+		arg.AfterNo,
+	)
 	var i NextToRepackRow
 	err := row.Scan(&i.ThreadKey, &i.RunNo)
 	return i, err

@@ -104,7 +104,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		}
 	}
 	var err error
-	if job.foldLimits, err = pgagui.New(pool, nil).FoldLimits(ctx); err != nil {
+	if job.foldLimits, err = pgagui.New(pool, nil).Maintenance().FoldLimits(ctx); err != nil {
 		return Compacted{}, err
 	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
@@ -167,6 +167,8 @@ type target struct {
 	key   pgtype.UUID
 	runNo int32      // 0: all runs of the thread
 	place *time.Time // in the queue; nil: at its beginning
+	// afterNo is the last run that a transaction before did: the runs behind it come first, so that none walks over all that are done.
+	afterNo int32
 }
 
 // runsPerTransaction bounds how long a transaction holds a thread. The next one goes on from the snapshots kept so far.
@@ -193,7 +195,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 			return nil
 		}
 		if next == nil {
-			if next, err = j.chooseAlone(ctx, pgtype.UUID{}, from); err != nil {
+			if next, err = j.chooseAlone(ctx, target{}, from); err != nil {
 				return err
 			}
 		}
@@ -275,7 +277,7 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 				isOver: j.limits.isOver,
 			}
 			var err error
-			if result, err = thread.compact(ctx, at.runNo, maxRuns); err != nil {
+			if result, err = thread.compact(ctx, at, maxRuns); err != nil {
 				return err
 			}
 			// The title at last: appends wait for what it locks.
@@ -287,13 +289,16 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 				near = at.key
 			}
 			next, err = j.choose(at.place, at.key, func(passedOver []pgtype.UUID) (next *target, err error) {
-				end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, passedOver).Query(func(rows pgx.Rows) (err error) {
+				end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, passedOver, at.runNo).Query(func(rows pgx.Rows) (err error) {
 					next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
 					return err
 				})
 				err = tx.SendBatch(ctx, &end).Close()
 				return next, err
 			})
+			if next != nil && next.key == at.key {
+				next.afterNo = thread.lastRunNo
+			}
 			return err
 		})
 		isLost = tx.Conn().IsClosed()
@@ -340,14 +345,16 @@ func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost 
 	if at.runNo > 0 {
 		j.setFailed(at, cause)
 	}
-	return j.chooseAlone(ctx, at.key, at.place)
+	return j.chooseAlone(ctx, at, at.place)
 }
 
-// chooseAlone chooses a target, and notes it, in a transaction of its own. The thread near comes first.
-func (j *compactJob) chooseAlone(ctx context.Context, near pgtype.UUID, from *time.Time) (*target, error) {
-	return j.choose(from, near, func(passedOver []pgtype.UUID) (*target, error) {
+// chooseAlone chooses a target, and notes it, in a transaction of its own. The thread of the target before comes first.
+func (j *compactJob) chooseAlone(ctx context.Context, before target, from *time.Time) (*target, error) {
+	return j.choose(from, before.key, func(passedOver []pgtype.UUID) (*target, error) {
 		return inStep(ctx, j.pool, func(queries *db.Queries) (*target, error) {
-			return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{Near: near, FromAt: from, DueBy: j.dueBy, PassedOver: passedOver}))
+			return targetOf(queries.ChooseToCompact(ctx, db.ChooseToCompactParams{
+				Near: before.key, AfterNo: before.runNo, FromAt: from, DueBy: j.dueBy, PassedOver: passedOver,
+			}))
 		})
 	})
 }

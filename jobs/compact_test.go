@@ -59,7 +59,7 @@ func appendInBatches(t *testing.T, store *pgagui.Store, threadID, runID, parentI
 	}
 	events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
 	for batch := range slices.Chunk(events, size) {
-		if _, err := store.Append(context.Background(), threadID, runID, batch); err != nil {
+		if _, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, batch, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func restored(t *testing.T, store *pgagui.Store, threadID, runID string) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(r.Document)
+	return string(r.JSON)
 }
 
 // checkSnapshots verifies every thread against its raw log, and that the message versions are just those that snapshots hold.
@@ -93,7 +93,7 @@ func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		problems, err := store.Verify(context.Background(), thread)
+		problems, err := store.Maintenance().Verify(context.Background(), thread)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,14 +291,14 @@ func TestRunsInProgressAreLeftAlone(t *testing.T) {
 			appendRun(t, store, "t", "root", "", message("m", 3)...)
 			for _, id := range []string{"slow", "quick"} {
 				start := json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q,"parentRunId":"root"}`, id))
-				if _, err := store.Append(ctx, "t", id, []json.RawMessage{start}, pgagui.Parallel()); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: id}, []json.RawMessage{start}, pgagui.AppendOptions{Parallel: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			tail := append(message("n", 3), `{"type":"RUN_FINISHED"}`)
 			appendEach := func(run string) {
 				for _, event := range tail {
-					if _, err := store.Append(ctx, "t", run, []json.RawMessage{json.RawMessage(event)}); err != nil {
+					if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -463,7 +463,7 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 			appendAll := func(events ...string) {
 				t.Helper()
 				for _, event := range events {
-					if _, err := store.Append(ctx, "t", "long", []json.RawMessage{json.RawMessage(event)}); err != nil {
+					if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "long"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}

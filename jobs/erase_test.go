@@ -88,30 +88,30 @@ func TestAnErasedThreadTakesNoEventsUntilItIsAllowed(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendRun(t, store, "t", "r1", "", message("m", 5)...)
 	appendRun(t, store, "unrelated", "r1", "", message("m", 5)...)
-	if _, err := store.Append(ctx, "t", "r2", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}); err != nil {
+	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r2"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	erased, err := store.Erase(ctx, "t", "asked to")
+	erased, err := store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "asked to"})
 	if err != nil || erased != (pgagui.Erased{Runs: 2, Events: 10}) {
 		t.Errorf("erased %+v, error %v", erased, err)
 	}
-	if _, err := store.Erase(ctx, "t", ""); !errors.Is(err, pgagui.ErrUnknownThread) {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("erased again: error %v", err)
 	}
 	if _, err := store.Restore(ctx, "t", pgagui.At{}); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("restore: error %v", err)
 	}
 	// A new run; one that begins anew; the writer of the run that was in progress, which may know its seq or not.
-	for run, option := range map[string]pgagui.AppendOption{"r3": pgagui.AfterSeq(0), "r1": pgagui.Parallel(), "r2": pgagui.AfterSeq(10)} {
+	for run, option := range map[string]pgagui.AppendOptions{"r3": pgagui.AppendOptions{AfterSeq: new(int64(0))}, "r1": pgagui.AppendOptions{Parallel: true}, "r2": pgagui.AppendOptions{AfterSeq: new(int64(10))}} {
 		for _, event := range []string{`{"type":"RUN_STARTED"}`, `{"type":"CUSTOM"}`} {
-			_, err := store.Append(ctx, "t", run, []json.RawMessage{json.RawMessage(event)}, option)
+			_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, option)
 			if !errors.Is(err, pgagui.ErrThreadErased) {
 				t.Errorf("append %s to %s: error %v, want ErrThreadErased", event, run, err)
 			}
 		}
 	}
 	for i, want := range []bool{true, false} {
-		if refused, err := store.Allow(ctx, "t"); err != nil || refused != want {
+		if refused, err := store.Maintenance().LiftErasure(ctx, "t"); err != nil || refused != want {
 			t.Errorf("allow, time %d: %t, error %v", i+1, refused, err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestAnErasedThreadTakesNoEventsUntilItIsAllowed(t *testing.T) {
 	if doc := restored(t, store, "t", "r1"); doc == "" {
 		t.Error("nothing restored")
 	}
-	if _, err := store.Erase(ctx, "t", "again"); err != nil {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "again"}); err != nil {
 		t.Errorf("erase after it began anew: %v", err)
 	}
 	checkSnapshots(t, pool, store)

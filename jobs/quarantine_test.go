@@ -111,6 +111,21 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 	}
 }
 
+// A batch that claims more events than it has reaches the end of its run too early. SQL compaction counts the events themselves.
+func TestCompactionOfABatchThatCountsTooMany(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendInBatches(t, store, "broken", "r1", "", 1, message("m", 3)...)
+	damage(t, pool, `update agui.batch set n = n + 1 where thread_key = agui.thread_key('', 'broken')`)
+	if err := compactions["Go"](pool); err == nil || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("error %v, want one that names the damage", err)
+	}
+	if waiting := waitingRuns(t, pool); waiting != 1 {
+		t.Errorf("%d runs wait, want the damaged one", waiting)
+	}
+}
+
 // A run whose fold goes beyond a limit holds up no other; once the limit is raised, it is compacted.
 func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 	t.Parallel()
@@ -315,7 +330,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 			waitFor(t, "compaction to wait", func() bool {
 				return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
 			})
-			if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			tx.Rollback(t.Context())
@@ -340,7 +355,7 @@ func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendRun(t, store, "t", "r1", "", message("m", 3)...)
 	mustCompact(t, pool, jobs.CompactOptions{})
-	if _, err := store.Append(t.Context(), "t", "r1", []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}); err != nil {
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended

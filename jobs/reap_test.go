@@ -56,7 +56,7 @@ func appendSilent(t *testing.T, pool *pgxpool.Pool, scope, threadID string) {
 	for _, event := range append([]string{`{"type":"RUN_STARTED"}`, `{"type":"STEP_STARTED","stepName":"answer"}`}, message("m", 3)[:4]...) {
 		events = append(events, json.RawMessage(event))
 	}
-	if _, err := store.Append(t.Context(), threadID, "r", events); err != nil {
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testdb.UpForEver(t, pool)
@@ -83,7 +83,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			appendSilent(t, pool, "", "kept alive")
 			execute(t, pool, `select agui.keep_alive('{kept alive}', '{r}')`)
 			appendSilent(t, pool, "", "busy")
-			if _, err := store.Append(ctx, "busy", "r", []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}); err != nil {
+			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "busy", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			appendRun(t, store, "ended", "r", "", message("m", 3)...)
@@ -96,7 +96,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					closing = append(closing, string(event.Payload))
+					closing = append(closing, string(event.JSON))
 				}
 				want := []string{
 					`{"type":"TEXT_MESSAGE_END","messageId":"m"}`,
@@ -106,17 +106,17 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 				if !slices.Equal(closing, want) {
 					t.Errorf("the run was closed with\n%s\nwant\n%s", strings.Join(closing, "\n"), strings.Join(want, "\n"))
 				}
-				status, err := store.Status(ctx, "silent", "")
+				status, err := store.Status(ctx, pgagui.RunRef{ThreadID: "silent"})
 				if err != nil || status.Status != pgagui.Failed || status.LastSeq != 9 || status.Stale || status.CutOffReason != "no sign of life for 00:05:00" {
 					t.Errorf("status %+v, error %v", status, err)
 				}
-				_, err = store.Append(ctx, "silent", "r", []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)})
+				_, err = store.Append(ctx, pgagui.RunRef{ThreadID: "silent", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{})
 				if !errors.Is(err, pgagui.ErrRunCutOff) {
 					t.Errorf("the writer that comes back late: error %v", err)
 				}
 			}
 			for _, thread := range []string{"kept alive", "busy"} {
-				if status, err := store.Status(ctx, thread, ""); err != nil || status.Status != pgagui.Running || status.Stale {
+				if status, err := store.Status(ctx, pgagui.RunRef{ThreadID: thread}); err != nil || status.Status != pgagui.Running || status.Stale {
 					t.Errorf("%s: status %+v, error %v", thread, status, err)
 				}
 			}
@@ -155,7 +155,7 @@ func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tx.Rollback(context.Background())
-			if _, err := pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), "t1", "r", []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}); err != nil {
+			if _, err := pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "t1", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			mustEndWell(t, reap(pool))

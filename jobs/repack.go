@@ -70,6 +70,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	}
 	var (
 		thread      pgtype.UUID // the one at hand
+		afterNo     int32       // its run that was done last
 		busy        []pgtype.UUID
 		hasComeBack bool
 		failures    []error
@@ -92,7 +93,9 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	for {
 		// A note of the run is committed before it is begun.
 		run, err := inStep(ctx, pool, func(queries *db.Queries) (db.NextToRepackRow, error) {
-			run, err := queries.NextToRepack(ctx, db.NextToRepackParams{Near: thread, OlderThan: options.OlderThan, PassedOver: append([]pgtype.UUID{}, busy...)})
+			run, err := queries.NextToRepack(ctx, db.NextToRepackParams{
+				Near: thread, AfterNo: afterNo, OlderThan: options.OlderThan, PassedOver: append([]pgtype.UUID{}, busy...),
+			})
 			if err != nil {
 				return run, err
 			}
@@ -123,6 +126,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 			}
 			thread = run.ThreadKey
 		}
+		afterNo = run.RunNo
 		joined, end, err := repackRun(ctx, pool, run, stop)
 		done.Joined += joined
 		switch {

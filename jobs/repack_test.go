@@ -56,12 +56,12 @@ func TestRepackedEventsComeBackAsTheyWere(t *testing.T) {
 				if i == 0 {
 					event = `{"type":"RUN_STARTED","parentRunId":"a"}`
 				}
-				if _, err := store.Append(ctx, "t", run, []json.RawMessage{json.RawMessage(event)}, pgagui.Parallel()); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{Parallel: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, run := range []string{"b", "c"} {
-				if _, err := store.Append(ctx, "t", run, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -101,11 +101,11 @@ func readEvents(t *testing.T, store *pgagui.Store, threadID string) string {
 	}
 	text := ""
 	for _, run := range runs {
-		for event, err := range store.RunEvents(context.Background(), threadID, run, 0) {
+		for event, err := range store.Events(context.Background(), threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text += fmt.Sprintln(event.Seq, event.RunID, event.RecordedAt.UnixMicro(), string(event.Payload))
+			text += fmt.Sprintln(event.Seq, event.RunID, event.RecordedAt.UnixMicro(), string(event.JSON))
 		}
 	}
 	return text
@@ -171,7 +171,7 @@ func TestNobodySeesARepack(t *testing.T) {
 		case readEvents(t, store, "t") != read:
 			return errors.New("the Go reader finds other events or times")
 		}
-		_, err := store.Append(ctx, "t", "r", []json.RawMessage{json.RawMessage(body[10]), json.RawMessage(body[11])}, pgagui.AfterSeq(11))
+		_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, []json.RawMessage{json.RawMessage(body[10]), json.RawMessage(body[11])}, pgagui.AppendOptions{AfterSeq: new(int64(11))})
 		return err
 	}
 	go func() {
@@ -221,7 +221,7 @@ func TestAnAppendThatCannotSeeTheRepackFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	repackers["Go"](t, pool)
-	_, err = store.WithTx(tx).Append(ctx, "t", "next", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)})
+	_, err = store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "next"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{})
 	var failure *pgconn.PgError
 	if !errors.As(err, &failure) || failure.Code != "40001" {
 		t.Errorf("error %v, want a serialization failure", err)

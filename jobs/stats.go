@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 )
 
@@ -40,7 +41,7 @@ type Stats struct {
 }
 
 // ReadStats reads the views agui.stats and agui.lag.
-func ReadStats(ctx context.Context, pool db.DBTX) (Stats, error) {
+func ReadStats(ctx context.Context, pool pgagui.DB) (Stats, error) {
 	queries := db.New(pool)
 	stats, err := queries.Stats(ctx)
 	if err != nil {

@@ -36,6 +36,7 @@ type threadCompaction struct {
 	inputs     inputPlaces        // of the runs to compact
 	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
 	tip        int32
+	lastRunNo  int32 // of those to compact
 	lastNumber int32 // of the thread's message versions
 	messages   db.AddMessagesParams
 	snapshots  []db.AddSnapshotParams
@@ -60,11 +61,17 @@ const (
 )
 
 // compact compacts one run or (runNo 0) up to maxRuns of the runs that are due.
-func (t *threadCompaction) compact(ctx context.Context, runNo, maxRuns int32) (Compacted, error) {
-	pending, err := t.queries.RunsToCompact(ctx, db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, RunNo: runNo, MaxRuns: maxRuns})
+func (t *threadCompaction) compact(ctx context.Context, at target, maxRuns int32) (Compacted, error) {
+	runs := db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, RunNo: at.runNo, AfterNo: at.afterNo, MaxRuns: maxRuns}
+	pending, err := t.queries.RunsToCompact(ctx, runs)
+	if err == nil && len(pending) == 0 && runs.AfterNo > 0 {
+		runs.AfterNo = 0 // something was appended to one of those that were done, or one ended late
+		pending, err = t.queries.RunsToCompact(ctx, runs)
+	}
 	if err != nil || len(pending) == 0 {
 		return Compacted{}, err
 	}
+	t.lastRunNo = pending[len(pending)-1].RunNo
 	t.meter.isAlone = t.meter.room.isAll && len(pending) == 1
 	if t.tip, err = t.queries.Tip(ctx, t.key); err != nil {
 		return Compacted{}, err
@@ -253,6 +260,10 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 			return nil // appended behind its end meanwhile: it will have to be compacted once more
 		}
 		current := t.folds[run.RunNo]
+		if current == nil {
+			return fmt.Errorf("the batches of run number %d overlap: one reached its end before that at seq %d (pgagui verify names all that is wrong)",
+				run.RunNo, batch.FirstSeq)
+		}
 		if current.fold == nil {
 			if err := t.begin(run, current); err != nil {
 				return err
@@ -348,7 +359,7 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 			t.messages.MessageNos = append(t.messages.MessageNos, message.Version)
 			t.messages.MessageIds = append(t.messages.MessageIds, plainText(message.ID()))
 			t.messages.Roles = append(t.messages.Roles, plainText(message.Role()))
-			body, isPrinted := message.StoredBody()
+			body, isPrinted := message.StoredJSON()
 			t.messages.Bodies = append(t.messages.Bodies, rawjson.String(body))
 			t.messages.Print = append(t.messages.Print, !isPrinted)
 			t.meter.unwritten += int64(len(body))

@@ -109,7 +109,7 @@ type ThreadProblem struct {
 // pgagui.ErrUnknownThread for one of Threads.
 func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
 	begin := time.Now()
-	foldLimits, err := pgagui.New(pool, nil).FoldLimits(ctx)
+	foldLimits, err := pgagui.New(pool, nil).Maintenance().FoldLimits(ctx)
 	if err != nil {
 		return Verified{}, err
 	}
@@ -249,7 +249,7 @@ func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) err
 	found, err := j.verify(ctx, thread)
 	if err == nil && j.options.Repair && slices.ContainsFunc(found.Problems, func(p ThreadProblem) bool { return p.Repairable }) {
 		var again VerifiedThread
-		_, err = pgagui.New(j.pool, &pgagui.Config{Scope: thread.Scope}).RebuildSnapshots(ctx, thread.ThreadID)
+		_, err = pgagui.New(j.pool, &pgagui.Config{Scope: thread.Scope}).Maintenance().RebuildSnapshots(ctx, thread.ThreadID)
 		if err == nil {
 			again, err = j.verify(ctx, thread)
 		}

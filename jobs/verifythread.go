@@ -384,7 +384,7 @@ func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32,
 			continue
 		}
 		body, found := bodies[version]
-		if !found || !compaction.Equal([]byte(body), folded[i].Body()) {
+		if !found || !compaction.Equal([]byte(body), folded[i].JSON()) {
 			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
 		}
 		folded[i].Version = version

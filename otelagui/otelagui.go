@@ -118,7 +118,7 @@ func ObserveRecorder(recorder *pgagui.Recorder, options Options, attributes ...a
 	counter("pgagui.recorder.events", "{event}", "Events that were stored.", func(s pgagui.RecorderStats) int64 { return s.Events })
 	counter("pgagui.recorder.batches", "{batch}", "Rows that hold the events.", func(s pgagui.RecorderStats) int64 { return s.Batches })
 	counter("pgagui.recorder.commits", "{commit}", "Transactions that stored events.", func(s pgagui.RecorderStats) int64 { return s.Commits })
-	counter("pgagui.recorder.repeats", "{call}", "Attempts of calls after one that failed.", func(s pgagui.RecorderStats) int64 { return s.Repeats })
+	counter("pgagui.recorder.repeats", "{call}", "Attempts of calls after one that failed.", func(s pgagui.RecorderStats) int64 { return s.Retries })
 	counter("pgagui.recorder.failed", "{recording}", "Recordings that ended early.", func(s pgagui.RecorderStats) int64 { return s.Failed })
 
 	buffered, err := meter.Int64ObservableGauge("pgagui.recorder.buffered", metric.WithUnit("{event}"),
@@ -130,8 +130,8 @@ func ObserveRecorder(recorder *pgagui.Recorder, options Options, attributes ...a
 	observe = append(observe, func(to metric.Observer, stats pgagui.RecorderStats) {
 		to.ObserveInt64(buffered, stats.Buffered, set)
 		var seconds float64
-		if !stats.RepeatingSince.IsZero() {
-			seconds = time.Since(stats.RepeatingSince).Seconds()
+		if !stats.RetryingSince.IsZero() {
+			seconds = time.Since(stats.RetryingSince).Seconds()
 		}
 		to.ObserveFloat64(repeating, seconds, set)
 	})

@@ -36,9 +36,9 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	for _, run := range []string{"a", "b"} {
-		if _, err := store.Append(t.Context(), "t", run, []json.RawMessage{
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{
 			json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`),
-		}); err != nil {
+		}, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +133,10 @@ func TestARecorderShowsInMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
-		recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+		recording, err := recorder.Begin(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		err = recording.Record(t.Context(), json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +145,7 @@ func TestARecorderShowsInMetrics(t *testing.T) {
 	if err := stored.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for away.Stats().Repeats < 2 {
+	for away.Stats().Retries < 2 {
 		time.Sleep(time.Millisecond)
 	}
 

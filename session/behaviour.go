@@ -9,9 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
@@ -19,7 +19,8 @@ import (
 // context has gets a new state, under the name of its type.
 //
 // The errors are ErrNoRegistry, ErrNoBehaviour, ErrAmbiguous (then BehaviourAt says which), ErrInvalidState, ErrCycle, that of the
-// context, and that of the factory; a behaviour that could not be made is made at the next use.
+// context, and that of the factory; a behaviour that could not be made is made at the next use. ErrCycle is certain within one session and
+// within one goroutine. Factories of two sessions, in two goroutines, that wait for each other wait until a context ends.
 func Behaviour[T any](ctx context.Context, s *Session) (T, error) {
 	return find[T](ctx, s, (*contents).choose)
 }
@@ -47,10 +48,10 @@ func StateOf[State any](s *Session, key string) (*State, error) {
 	}
 	var p *part
 	var err error
-	if document := c.states.get(key); document != nil {
+	if document := c.states.Get(key); document != nil {
 		p, err = readState[State](document)
 	} else if p, err = newState[State]("", ""); err == nil {
-		c.states.set(key, p.document)
+		c.states.Set(key, p.document)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session: state %q: %w", key, err)
@@ -104,16 +105,16 @@ func newState[State any](discriminator, name string) (*part, error) {
 
 // typed puts the name of the type before the members of a new state; one that is no object, or has that member, has no place for it.
 func typed(state json.RawMessage, discriminator, name string) json.RawMessage {
-	o, ok := parseObject(state)
-	if !ok || o.get(discriminator) != nil {
+	o, ok := rawjson.ParseObject(state)
+	if !ok || o.Get(discriminator) != nil {
 		return state
 	}
-	named := object{head: []byte("{"), tail: []byte("}")}
-	named.add(discriminator, appendString(nil, name))
-	for _, m := range o.members {
-		named.add(m.key, m.value)
+	named := rawjson.NewObject()
+	named.Add(discriminator, rawjson.Quote(nil, name))
+	for _, m := range o.Members {
+		named.Add(m.Key, m.Value)
 	}
-	return named.text()
+	return named.Text()
 }
 
 // written returns a state as it is to be written, given how it was read.
@@ -130,13 +131,13 @@ func (p *part) written(key string, document json.RawMessage) (json.RawMessage, e
 
 // says reports whether a document says what its behaviour wrote at first, perhaps among other things. If not, it has another format.
 func says(document, first json.RawMessage) bool {
-	d, isObject := parseObject(document)
-	f, wasObject := parseObject(first)
+	d, isObject := rawjson.ParseObject(document)
+	f, wasObject := rawjson.ParseObject(first)
 	if !isObject || !wasObject {
 		return isObject == wasObject && compaction.Equal(document, first)
 	}
-	for _, m := range f.members {
-		if value := d.get(m.key); value == nil || !compaction.Equal(value, m.value) {
+	for _, m := range f.Members {
+		if value := d.Get(m.Key); value == nil || !compaction.Equal(value, m.Value) {
 			return false
 		}
 	}
@@ -174,8 +175,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 			return p.behaviour.(T), nil
 		}
 		if others := c.making[key]; others != nil {
-			c.mu.Unlock()
-			if err := waitFor(ctx, key, others); err != nil {
+			if err := c.waitFor(ctx, key, others); err != nil { // unlocks
 				return none, err
 			}
 			continue
@@ -188,9 +188,9 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 
 // make makes the behaviour of a state. It is called with the lock held, and gives it up.
 func (c *contents) make(ctx context.Context, key string, registration *registration) error {
-	begun := &making{outer: makingOf(ctx), over: make(chan struct{})}
+	begun := &making{of: c, outer: makingOf(ctx), over: make(chan struct{})}
 	c.making[key] = begun
-	known, document := c.parts[key], c.states.get(key)
+	known, document := c.parts[key], c.states.Get(key)
 	c.mu.Unlock()
 
 	var made *part
@@ -204,7 +204,7 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 		delete(c.making, key)
 		if made != nil {
 			if document == nil {
-				c.states.set(key, made.document)
+				c.states.Set(key, made.document)
 			}
 			c.parts[key] = made
 		}
@@ -223,13 +223,11 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 
 // making is a behaviour that is being made, in the context that its factory gets.
 type making struct {
-	outer    *making       // whose factory asked for it
+	of       *contents
+	outer    *making       // whose factory asked for it, perhaps in another session
 	over     chan struct{} // closed when that is over
-	waitsFor []*making     // what its factory, or one that this asked, waits for; of waits
+	waitsFor []*making     // of the same session: what its factory, or one that this asked, waits for; guarded by of.mu
 }
-
-// waits is held where it is looked at who waits for whom, in all sessions: a factory may ask several.
-var waits sync.Mutex
 
 type makingKey struct{}
 
@@ -238,22 +236,25 @@ func makingOf(ctx context.Context) *making {
 	return m
 }
 
-// waitFor waits until a behaviour is made by others, unless they wait for the caller.
-func waitFor(ctx context.Context, key string, others *making) error {
+// waitFor waits until a behaviour is made by others, unless they wait for the caller. It is called with the lock held, and gives it up.
+func (c *contents) waitFor(ctx context.Context, key string, others *making) error {
 	asker := makingOf(ctx)
-	waits.Lock()
 	if others.needs(asker) {
-		waits.Unlock()
+		c.mu.Unlock()
 		return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
 	}
+	var waiting []*making
 	for m := asker; m != nil; m = m.outer {
-		m.waitsFor = append(m.waitsFor, others)
+		if m.of == c {
+			m.waitsFor = append(m.waitsFor, others)
+			waiting = append(waiting, m)
+		}
 	}
-	waits.Unlock()
+	c.mu.Unlock()
 	defer func() {
-		waits.Lock()
-		defer waits.Unlock()
-		for m := asker; m != nil; m = m.outer {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range waiting {
 			at := slices.Index(m.waitsFor, others)
 			m.waitsFor = slices.Delete(m.waitsFor, at, at+1)
 		}
@@ -291,7 +292,7 @@ func (c *contents) registrationOf(key string, registry *Registry) *registration 
 }
 
 func (c *contents) declarationOf(key string) declaration {
-	state := c.states.get(key)
+	state := c.states.Get(key)
 	declared, ok := c.declared[key]
 	if !ok && state != nil {
 		declared = declarationOf(state)
@@ -304,7 +305,7 @@ func (c *contents) declarationOf(key string) declaration {
 func (c *contents) choose(registry *Registry, wanted reflect.Type) (string, *registration, error) {
 	var keys []string
 	var found *registration
-	for _, key := range c.states.keys() {
+	for _, key := range c.states.Keys() {
 		if r := c.registrationOf(key, registry); r != nil && r.makes(wanted) {
 			keys, found = append(keys, key), r
 		}
@@ -324,7 +325,7 @@ func (c *contents) chooseNew(registry *Registry, wanted reflect.Type) (string, *
 	if err != nil {
 		return "", nil, err
 	}
-	if c.states.place(only.name) >= 0 {
+	if c.states.Place(only.name) >= 0 {
 		return "", nil, fmt.Errorf("%w: %s would get a state under %q, but there is one of type %q, which is not registered as such: register it, or use BehaviourAt",
 			ErrNoBehaviour, wanted, only.name, c.declarationOf(only.name).name)
 	}

@@ -17,10 +17,12 @@ import (
 // Driver C of the decision record.
 func TestCallersGetAtBehavioursTheSameOneEachTime(t *testing.T) {
 	t.Parallel()
+	literal := session.Session{ID: "t"}
+	literal.Keys() // its first use
 	for name, s := range map[string]session.Session{
 		"read":    read(t, `{"threadId":"t","state":{"History":{"messages":[]}}}`),
 		"new":     session.New("t"),
-		"literal": {ID: "t"},
+		"literal": literal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,6 +310,22 @@ func TestBehavioursThatNeedEachOtherAreToldSoWhoeverMakesThem(t *testing.T) {
 		if err := <-failed; !errors.Is(err, session.ErrCycle) {
 			t.Error(err)
 		}
+	}
+}
+
+func TestFactoriesOfTwoSessionsThatNeedEachOtherFail(t *testing.T) {
+	t.Parallel()
+	one, two := session.New("1"), session.New("2")
+	registry := session.NewRegistry()
+	session.Register(registry, "Chicken", func(ctx context.Context, _ *struct{}) (io.Reader, error) {
+		_, err := session.Behaviour[io.Writer](ctx, &two)
+		return strings.NewReader(""), err
+	})
+	session.Register(registry, "Egg", func(ctx context.Context, _ *struct{}) (io.Writer, error) {
+		return io.Discard, findReader(ctx, &one)
+	})
+	if err := findReader(session.WithRegistry(t.Context(), registry), &one); !errors.Is(err, session.ErrCycle) {
+		t.Fatal(err)
 	}
 }
 

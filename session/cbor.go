@@ -11,7 +11,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // This file writes JSON documents as CBOR (RFC 8949) and back, byte for byte. Maps, arrays, strings and numbers are CBOR's own, in order, wherever
@@ -123,19 +123,21 @@ func appendMap(dst []byte, text json.RawMessage, depth int) ([]byte, bool) {
 	var members []byte
 	keys := map[string]bool{}
 	at := 1 // behind the brace or the last comma
-	for key, value := range compaction.Members(text) {
-		lead := append(appendString(nil, key), ':')
-		start := offset(text, value)
-		asWritten := start == at+len(lead) && bytes.Equal(text[at:start], lead) && utf8.ValidString(key)
+	_, ok := rawjson.WalkObject(text, 0, func(written []byte, start int) (int, bool) {
+		key := string(rawjson.Decode(nil, written))
+		lead := append(rawjson.Quote(nil, key), ':')
+		asWritten := string(text[at:start]) == string(lead) && utf8.ValidString(key)
 		if !asWritten || keys[key] || len(keys) == nativeLength || depth == nativeDepth {
-			return nil, false
+			return start, false
 		}
 		keys[key] = true
+		end, _ := rawjson.SkipValue(text, start, 0)
 		members = append(appendHead(members, cborText, len(key)), key...)
-		members = appendCBOR(members, slices.Clip(value), depth+1)
-		at = start + len(value) + 1
-	}
-	if at = max(at, 2); at != len(text) {
+		members = appendCBOR(members, text[start:end], depth+1)
+		at = end + 1
+		return end, true
+	})
+	if at = max(at, 2); !ok || at != len(text) {
 		return nil, false
 	}
 	return append(appendHead(dst, cborMap, len(keys)), members...), true
@@ -145,15 +147,17 @@ func appendArray(dst []byte, text json.RawMessage, depth int) ([]byte, bool) {
 	var items []byte
 	length := 0
 	at := 1
-	for value := range compaction.Split(text) {
-		if offset(text, value) != at || length == nativeLength || depth == nativeDepth {
-			return nil, false
+	_, ok := rawjson.WalkArray(text, 0, func(start int) (int, bool) {
+		if start != at || length == nativeLength || depth == nativeDepth {
+			return start, false
 		}
 		length++
-		items = appendCBOR(items, slices.Clip(value), depth+1)
-		at += len(value) + 1
-	}
-	if at = max(at, 2); at != len(text) {
+		end, _ := rawjson.SkipValue(text, start, 0)
+		items = appendCBOR(items, text[start:end], depth+1)
+		at = end + 1
+		return end, true
+	})
+	if at = max(at, 2); !ok || at != len(text) {
 		return nil, false
 	}
 	return append(appendHead(dst, cborArray, length), items...), true
@@ -161,7 +165,7 @@ func appendArray(dst []byte, text json.RawMessage, depth int) ([]byte, bool) {
 
 func appendText(dst []byte, text json.RawMessage) ([]byte, bool) {
 	decoded, ok := stringOf(text)
-	if !ok || !bytes.Equal(appendString(nil, decoded), text) {
+	if !ok || !bytes.Equal(rawjson.Quote(nil, decoded), text) {
 		return nil, false
 	}
 	return append(appendHead(dst, cborText, len(decoded)), decoded...), true
@@ -219,7 +223,7 @@ func appendJSON(dst, data []byte) ([]byte, error) {
 		if err := cbor.Unmarshal(data, &decoded); err != nil {
 			return nil, fmt.Errorf("session: %w: %w", ErrNotCBOR, err)
 		}
-		return appendString(dst, decoded), nil
+		return rawjson.Quote(dst, decoded), nil
 	case major == cborArray:
 		return appendItems(dst, data, '[', ']', 1)
 	case major == cborMap:

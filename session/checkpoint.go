@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Checkpoint is a document in which a workflow engine, or a graph, wrote down where it is, with what is needed to store it behind the
@@ -64,15 +66,15 @@ var checkpointShapes = []struct {
 // ReadCheckpoint takes out of a document what it says of itself. The documents are those of workflows of Microsoft's Agent
 // Framework, Python and .NET, and of LangGraph: a checkpoint tuple, a state snapshot, a row of a table, a state from its server.
 func ReadCheckpoint(document json.RawMessage) (Checkpoint, error) {
-	o, ok := object{}, json.Valid(document)
+	o, ok := rawjson.Object{}, json.Valid(document)
 	if ok {
-		o, ok = parseObject(document)
+		o, ok = rawjson.ParseObject(document)
 	}
 	if !ok {
 		return Checkpoint{}, fmt.Errorf("session: %w: it is no JSON object: give one document", ErrInvalidCheckpoint)
 	}
 	for _, sh := range checkpointShapes {
-		if slices.ContainsFunc(sh.has, func(key string) bool { return o.get(key) == nil }) {
+		if slices.ContainsFunc(sh.has, func(key string) bool { return o.Get(key) == nil }) {
 			continue
 		}
 		c := Checkpoint{
@@ -87,16 +89,16 @@ func ReadCheckpoint(document json.RawMessage) (Checkpoint, error) {
 		}
 		return c, nil
 	}
-	return Checkpoint{}, fmt.Errorf("session: %w: it has the members %q, which fit no shape of Agent Framework or LangGraph", ErrInvalidCheckpoint, o.keys())
+	return Checkpoint{}, fmt.Errorf("session: %w: it has the members %q, which fit no shape of Agent Framework or LangGraph", ErrInvalidCheckpoint, o.Keys())
 }
 
 // firstString returns the string at the first of the paths that leads to one.
-func firstString(o object, paths [][]string) string {
+func firstString(o rawjson.Object, paths [][]string) string {
 	for _, path := range paths {
 		at, value := o, json.RawMessage(nil)
 		for _, key := range path {
-			value = at.get(key)
-			at, _ = parseObject(value)
+			value = at.Get(key)
+			at, _ = rawjson.ParseObject(value)
 		}
 		if s, ok := stringOf(value); ok {
 			return s

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A state in Go often knows less than the document that it was read from: members that another program added, the spelling of a
@@ -23,33 +25,33 @@ func merge(document, before, after json.RawMessage) json.RawMessage {
 	if bytes.Equal(before, after) {
 		return document
 	}
-	if d, ok := parseObject(document); ok {
-		b, wasObject := parseObject(before)
-		a, isObject := parseObject(after)
+	if d, ok := rawjson.ParseObject(document); ok {
+		b, wasObject := rawjson.ParseObject(before)
+		a, isObject := rawjson.ParseObject(after)
 		if wasObject && isObject {
 			return mergeObject(d, b, a)
 		}
 	}
-	if d, ok := parseArray(document); ok {
-		b, wasArray := parseArray(before)
-		a, isArray := parseArray(after)
-		if wasArray && isArray && len(d.members) == len(b.members) { // it was read element by element
+	if d, ok := rawjson.ParseArray(document); ok {
+		b, wasArray := rawjson.ParseArray(before)
+		a, isArray := rawjson.ParseArray(after)
+		if wasArray && isArray && len(d.Members) == len(b.Members) { // it was read element by element
 			return mergeArray(d, b, a)
 		}
 	}
 	return after
 }
 
-func mergeObject(document, before, after object) json.RawMessage {
-	was, is := before.values(), after.values()
+func mergeObject(document, before, after rawjson.Object) json.RawMessage {
+	was, is := before.Values(), after.Values()
 	names := namesIn(document, was, is)
 	last, times := map[string]int{}, map[string]int{}
 	for i, name := range names {
 		last[name] = i
 		times[name]++
 	}
-	merged := object{head: document.head, tail: document.tail}
-	for i, m := range document.members {
+	merged := rawjson.Object{Head: document.Head, Tail: document.Tail}
+	for i, m := range document.Members {
 		name := names[i]
 		b, a := was[name], is[name]
 		switch {
@@ -57,66 +59,66 @@ func mergeObject(document, before, after object) json.RawMessage {
 		case a == nil || i != last[name]:
 			continue
 		case times[name] > 1: // all of them together were read as what it was before
-			m.value = a
+			m.Value = a
 		default:
-			m.value = merge(m.value, b, a)
+			m.Value = merge(m.Value, b, a)
 		}
-		merged.members = append(merged.members, m)
+		merged.Members = append(merged.Members, m)
 	}
-	for _, m := range after.members {
-		if times[m.key] == 0 && !bytes.Equal(was[m.key], m.value) {
-			merged.add(m.key, m.value)
+	for _, m := range after.Members {
+		if times[m.Key] == 0 && !bytes.Equal(was[m.Key], m.Value) {
+			merged.Add(m.Key, m.Value)
 		}
 	}
-	return merged.text()
+	return merged.Text()
 }
 
 // namesIn returns, for each member of a document, the name that the value gives it: its key, or else a key that differs in upper and
 // lower case alone.
-func namesIn(document object, before, after map[string]json.RawMessage) []string {
+func namesIn(document rawjson.Object, before, after map[string]json.RawMessage) []string {
 	folded := map[string]string{}
 	for _, known := range []map[string]json.RawMessage{before, after} {
 		for key := range known {
 			folded[strings.ToLower(key)] = key
 		}
 	}
-	names := make([]string, len(document.members))
-	for i, m := range document.members {
-		names[i] = m.key
-		name, ok := folded[strings.ToLower(m.key)]
-		if ok && before[m.key] == nil && after[m.key] == nil {
+	names := make([]string, len(document.Members))
+	for i, m := range document.Members {
+		names[i] = m.Key
+		name, ok := folded[strings.ToLower(m.Key)]
+		if ok && before[m.Key] == nil && after[m.Key] == nil {
 			names[i] = name
 		}
 	}
 	return names
 }
 
-func mergeArray(document, before, after object) json.RawMessage {
-	merged := object{head: document.head, tail: document.tail}
-	for i, place := range matches(before.members, after.members) {
+func mergeArray(document, before, after rawjson.Object) json.RawMessage {
+	merged := rawjson.Object{Head: document.Head, Tail: document.Tail}
+	for i, place := range matches(before.Members, after.Members) {
 		if place < 0 {
-			merged.append(nil, after.members[i].value)
+			merged.Append(nil, after.Members[i].Value)
 			continue
 		}
-		m := document.members[place]
-		m.value = merge(m.value, before.members[place].value, after.members[i].value)
-		merged.members = append(merged.members, m)
+		m := document.Members[place]
+		m.Value = merge(m.Value, before.Members[place].Value, after.Members[i].Value)
+		merged.Members = append(merged.Members, m)
 	}
-	return merged.text()
+	return merged.Text()
 }
 
 // matches returns, for each element after, the place that it had before, or -1 for a new one.
-func matches(before, after []member) []int {
+func matches(before, after []rawjson.Member) []int {
 	places := map[string][]int{}
 	for i, element := range before {
-		places[string(element.value)] = append(places[string(element.value)], i)
+		places[string(element.Value)] = append(places[string(element.Value)], i)
 	}
 	match := make([]int, len(after))
 	taken := make([]bool, len(before))
 	for i, element := range after {
 		match[i] = -1
-		if equal := places[string(element.value)]; len(equal) > 0 {
-			match[i], places[string(element.value)] = equal[0], equal[1:]
+		if equal := places[string(element.Value)]; len(equal) > 0 {
+			match[i], places[string(element.Value)] = equal[0], equal[1:]
 			taken[equal[0]] = true
 		}
 	}
@@ -137,7 +139,7 @@ func matches(before, after []member) []int {
 		}
 		if to-from == end-start && !slices.Contains(taken[from:to], true) {
 			for i := range end - start {
-				if sameID(before[from+i].value, after[start+i].value) {
+				if sameID(before[from+i].Value, after[start+i].Value) {
 					match[start+i] = from + i
 				}
 			}
@@ -149,7 +151,7 @@ func matches(before, after []member) []int {
 
 // sameID reports whether two values can be one that was changed: not when they are objects with different ids.
 func sameID(a, b json.RawMessage) bool {
-	x, xIsObject := parseObject(a)
-	y, yIsObject := parseObject(b)
-	return !xIsObject || !yIsObject || bytes.Equal(x.get("id"), y.get("id"))
+	x, xIsObject := rawjson.ParseObject(a)
+	y, yIsObject := rawjson.ParseObject(b)
+	return !xIsObject || !yIsObject || bytes.Equal(x.Get("id"), y.Get("id"))
 }

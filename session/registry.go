@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A Registry knows the behaviours that there are: by the name of their type, what state each has and how it is made. It is the agent's, not
-// the session's, and may be used by any number of sessions at once.
+// A Registry is a list of types of behaviours: the name of each, what state it has and how it is made. It holds no behaviour; those belong
+// to their sessions. Any number of sessions may use it at once.
 type Registry struct {
 	mu            sync.RWMutex
 	registrations []*registration
@@ -156,11 +158,11 @@ type declaration struct {
 }
 
 func declarationOf(state json.RawMessage) declaration {
-	o, _ := parseObject(state)
-	if name, ok := stringOf(o.get("$type")); ok {
+	o, _ := rawjson.ParseObject(state)
+	if name, ok := stringOf(o.Get("$type")); ok {
 		return declaration{typed: true, name: name}
 	}
-	name, _ := stringOf(o.get("type"))
+	name, _ := stringOf(o.Get("type"))
 	return declaration{name: name}
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Session is what the parts of an agent keep of a conversation between runs. It is plain data: encoding/json writes and reads it, alone and
@@ -15,8 +17,8 @@ import (
 // copies of a map do. Only a literal that nobody used yet shares nothing. What is not shared is read from a document: write the session,
 // and read it back.
 //
-// A session can be used by several goroutines at once, though not while its fields are changed, and a literal is not to be copied or written
-// during its first use. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
+// A session can be used by several goroutines at once, though not while its fields are changed. A literal must have been used once before
+// that; New returns one that can be used at once. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
 // json.Marshaler with a lock of its own.
 type Session struct {
 	// ID is the id of the conversation: threadId, in Python session_id.
@@ -40,11 +42,11 @@ func New(id string) Session {
 // contents is what copies of a session share.
 type contents struct {
 	shape    *shape
-	document object // as it was read
-	was      fields // as they were read
+	document rawjson.Object // as it was read
+	was      fields         // as they were read
 
 	mu       sync.Mutex
-	states   object // as they were read, but for those that were added, set and removed
+	states   rawjson.Object // as they were read, but for those that were added, set and removed
 	parts    map[string]*part
 	making   map[string]*making     // behaviours that are being made
 	declared map[string]declaration // what states say of their type, once that was looked up
@@ -62,7 +64,7 @@ func readContents(text []byte) (*contents, error) {
 	if !json.Valid(text) {
 		return nil, fmt.Errorf("session: %w: invalid JSON: give the whole document", ErrInvalidDocument)
 	}
-	document, ok := parseObject(text)
+	document, ok := rawjson.ParseObject(text)
 	if !ok {
 		return nil, fmt.Errorf("session: %w: it is no object: give the document of one session", ErrInvalidDocument)
 	}
@@ -70,9 +72,9 @@ func readContents(text []byte) (*contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	states := object{head: []byte("{"), tail: []byte("}")}
-	if value := document.get(sh.states); value != nil && string(value) != "null" {
-		if states, ok = parseObject(value); !ok {
+	states := rawjson.NewObject()
+	if value := document.Get(sh.states); value != nil && string(value) != "null" {
+		if states, ok = rawjson.ParseObject(value); !ok {
 			return nil, fmt.Errorf("session: %w: its member %s is no object: give the states by their keys", ErrInvalidDocument, sh.states)
 		}
 	}
@@ -87,12 +89,7 @@ func readContents(text []byte) (*contents, error) {
 	}, nil
 }
 
-// firstUse is held where a literal may be used for the first time.
-var firstUse sync.Mutex
-
 func (s *Session) use() *contents {
-	firstUse.Lock()
-	defer firstUse.Unlock()
 	if s.contents == nil {
 		s.contents = newContents()
 	}
@@ -117,25 +114,25 @@ func (s *Session) UnmarshalJSON(text []byte) error {
 func (s Session) MarshalJSON() ([]byte, error) {
 	c := s.use() // of the copy, so that a literal stays as it is
 	c.mu.Lock()
-	states, parts := c.states.clone(), maps.Clone(c.parts)
+	states, parts := c.states.Clone(), maps.Clone(c.parts)
 	c.mu.Unlock()
 
-	document := c.document.clone()
-	touched := len(states.members) > 0 || document.get(c.shape.states) != nil && string(document.get(c.shape.states)) != "null"
+	document := c.document.Clone()
+	touched := len(states.Members) > 0 || document.Get(c.shape.states) != nil && string(document.Get(c.shape.states)) != "null"
 	for key, p := range parts {
-		value, err := p.written(key, states.get(key))
+		value, err := p.written(key, states.Get(key))
 		if err != nil {
 			return nil, err
 		}
-		states.set(key, value)
+		states.Set(key, value)
 	}
 	if touched {
-		document.set(c.shape.states, states.text())
+		document.Set(c.shape.states, states.Text())
 	}
 	if err := c.shape.write(&document, c.was, fields{s.ID, s.RunID, s.ServiceID, s.Versions}); err != nil {
 		return nil, err
 	}
-	return document.text(), nil
+	return document.Text(), nil
 }
 
 // Keys returns the keys of the states, in order.
@@ -143,14 +140,14 @@ func (s *Session) Keys() []string {
 	c := s.use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.states.keys()
+	return c.states.Keys()
 }
 
 // State returns the state with the key as it would be written now, nil when there is none.
 func (s *Session) State(key string) (json.RawMessage, error) {
 	c := s.use()
 	c.mu.Lock()
-	value, p := slices.Clone(c.states.get(key)), c.parts[key]
+	value, p := slices.Clone(c.states.Get(key)), c.parts[key]
 	c.mu.Unlock()
 	if p == nil {
 		return value, nil
@@ -167,7 +164,7 @@ func (s *Session) SetState(key string, state json.RawMessage) error {
 	c := s.use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.states.set(key, slices.Clone(state))
+	c.states.Set(key, slices.Clone(state))
 	c.forget(key)
 	return nil
 }
@@ -177,7 +174,7 @@ func (s *Session) RemoveState(key string) {
 	c := s.use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.states.remove(key)
+	c.states.Remove(key)
 	c.forget(key)
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A shape is how documents of one origin name what a session consists of.
@@ -39,14 +41,14 @@ var tellingMembers = []struct {
 // nothing is stored yet.
 const newDocument = `{"threadId":"","runId":null,"state":{},"versions":{}}`
 
-func shapeOf(document object) (*shape, error) {
+func shapeOf(document rawjson.Object) (*shape, error) {
 	for _, telling := range tellingMembers {
-		if document.get(telling.key) != nil {
+		if document.Get(telling.key) != nil {
 			return telling.shape, nil
 		}
 	}
 	return nil, fmt.Errorf("session: %w: it has the members %q, but none of threadId, session_id, stateBag, conversationId: give the document of a session",
-		ErrUnknownShape, document.keys())
+		ErrUnknownShape, document.Keys())
 }
 
 // fields are the exported fields of a session.
@@ -56,23 +58,23 @@ type fields struct {
 }
 
 // read takes the fields out of a document. A field whose member is missing, or of another type, is empty.
-func (sh *shape) read(document object) fields {
+func (sh *shape) read(document rawjson.Object) fields {
 	text := func(key string) string {
 		if key == "" { // the shape has no such field, though the document may have such a member
 			return ""
 		}
-		s, _ := stringOf(document.get(key))
+		s, _ := stringOf(document.Get(key))
 		return s
 	}
 	f := fields{id: text(sh.id), runID: text(sh.runID), serviceID: text(sh.serviceID)}
-	if versions := document.get(sh.versions); sh.versions != "" && versions != nil && json.Unmarshal(versions, &f.versions) != nil {
+	if versions := document.Get(sh.versions); sh.versions != "" && versions != nil && json.Unmarshal(versions, &f.versions) != nil {
 		f.versions = nil
 	}
 	return f
 }
 
 // write puts the fields that changed into the document that they were read from.
-func (sh *shape) write(document *object, was, is fields) error {
+func (sh *shape) write(document *rawjson.Object, was, is fields) error {
 	for _, field := range []struct {
 		name, key, was, is string
 	}{
@@ -86,13 +88,13 @@ func (sh *shape) write(document *object, was, is fields) error {
 		case field.key == "":
 			return fmt.Errorf("session: %w: %s is %q, but a document with %s cannot hold it: leave it empty", ErrNoField, field.name, field.is, sh.states)
 		case field.is == "" && field.name != "ID":
-			document.set(field.key, json.RawMessage("null"))
+			document.Set(field.key, json.RawMessage("null"))
 		default:
 			text, err := encode(field.is)
 			if err != nil {
 				return err
 			}
-			document.set(field.key, text)
+			document.Set(field.key, text)
 		}
 	}
 	if maps.Equal(was.versions, is.versions) {
@@ -101,14 +103,14 @@ func (sh *shape) write(document *object, was, is fields) error {
 	if sh.versions == "" {
 		return fmt.Errorf("session: %w: Versions is set, but a document with %s cannot hold it: leave it empty", ErrNoField, sh.states)
 	}
-	document.set(sh.versions, merge(document.get(sh.versions), versionsText(was.versions), versionsText(is.versions)))
+	document.Set(sh.versions, merge(document.Get(sh.versions), versionsText(was.versions), versionsText(is.versions)))
 	return nil
 }
 
 func versionsText(versions map[string]int64) json.RawMessage {
-	text := object{head: []byte("{"), tail: []byte("}")}
+	text := rawjson.NewObject()
 	for _, key := range slices.Sorted(maps.Keys(versions)) {
-		text.add(key, strconv.AppendInt(nil, versions[key], 10))
+		text.Add(key, strconv.AppendInt(nil, versions[key], 10))
 	}
-	return text.text()
+	return text.Text()
 }

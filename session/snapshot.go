@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A ThreadSnapshot is what a thread looks like to a client: messages, shared state and open interrupts. It may have a private part as well,
@@ -15,7 +17,7 @@ type ThreadSnapshot struct {
 	Interrupt    json.RawMessage // interrupt: an array, null, or nil
 	SessionState json.RawMessage // session_state: the states of the session by their keys, null, or nil. Private
 
-	document object // as it was read
+	document rawjson.Object // as it was read
 }
 
 // A StoredThreadSnapshot is written whole, as it was read byte for byte but for the fields that were changed.
@@ -48,39 +50,39 @@ func (t *ThreadSnapshot) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	text = slices.Clone(text)
-	document, ok := object{}, json.Valid(text)
+	document, ok := rawjson.Object{}, json.Valid(text)
 	if ok {
-		document, ok = parseObject(text)
+		document, ok = rawjson.ParseObject(text)
 	}
 	if ok {
-		_, ok = parseArray(document.get("messages"))
+		_, ok = rawjson.ParseArray(document.Get("messages"))
 	}
 	if !ok {
 		return fmt.Errorf("session: %w: it has no array of messages: give an object with messages, state, interrupt", ErrInvalidSnapshot)
 	}
 	*t = ThreadSnapshot{document: document}
 	for _, key := range storedMembers {
-		*t.member(key) = document.get(key)
+		*t.member(key) = document.Get(key)
 	}
 	return nil
 }
 
 // MarshalJSON writes what a client may see.
 func (t ThreadSnapshot) MarshalJSON() ([]byte, error) {
-	document := t.document.clone()
-	document.members = slices.DeleteFunc(document.members, func(m member) bool { return !slices.Contains(clientMembers, m.key) })
+	document := t.document.Clone()
+	document.Members = slices.DeleteFunc(document.Members, func(m rawjson.Member) bool { return !slices.Contains(clientMembers, m.Key) })
 	return t.write(document, clientMembers)
 }
 
 // MarshalJSON writes the snapshot with its private part.
 func (t StoredThreadSnapshot) MarshalJSON() ([]byte, error) {
-	return t.write(t.document.clone(), storedMembers)
+	return t.write(t.document.Clone(), storedMembers)
 }
 
-func (t *ThreadSnapshot) write(document object, keys []string) ([]byte, error) {
-	if document.head == nil {
-		document = object{head: []byte("{"), tail: []byte("}")}
-		document.set("messages", json.RawMessage("[]"))
+func (t *ThreadSnapshot) write(document rawjson.Object, keys []string) ([]byte, error) {
+	if document.Head == nil {
+		document = rawjson.NewObject()
+		document.Set("messages", json.RawMessage("[]"))
 	}
 	for _, key := range keys {
 		value := *t.member(key)
@@ -88,14 +90,14 @@ func (t *ThreadSnapshot) write(document object, keys []string) ([]byte, error) {
 		case value != nil && !json.Valid(value):
 			return nil, fmt.Errorf("session: %w: its %s is not JSON: give one JSON value", ErrInvalidSnapshot, key)
 		case value != nil:
-			document.set(key, value)
+			document.Set(key, value)
 		case key == "messages":
-			document.set(key, json.RawMessage("[]"))
+			document.Set(key, json.RawMessage("[]"))
 		default:
-			document.remove(key)
+			document.Remove(key)
 		}
 	}
-	return document.text(), nil
+	return document.Text(), nil
 }
 
 // MarshalCBOR writes what a client may see.

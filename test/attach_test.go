@@ -62,7 +62,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						attached = append(attached, event.Payload)
+						attached = append(attached, event.JSON)
 					}
 					return nil
 				})
@@ -273,7 +273,7 @@ func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					log, seqs = append(log, event.Payload), append(seqs, event.Seq)
+					log, seqs = append(log, event.JSON), append(seqs, event.Seq)
 				}
 				// What a list of messages brings that is new comes last, a tool's result too.
 				inAnyOrder := func(m meaning) (texts []string) {
@@ -317,7 +317,7 @@ func TestAttachingIsOfOneMoment(t *testing.T) {
 			default:
 			}
 			piece := json.RawMessage(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"}`)
-			if _, err := store.Append(t.Context(), "t", "r", []json.RawMessage{piece, piece}); err != nil {
+			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, []json.RawMessage{piece, piece}, pgagui.AppendOptions{}); err != nil {
 				return err
 			}
 		}
@@ -410,7 +410,7 @@ func TestAttachingAtARunAndAtAPoint(t *testing.T) {
 		var want []string
 		for _, event := range eventsOf(t, pool, "t") {
 			if slices.Contains(test.seqs, event.Seq) {
-				want = append(want, string(event.Payload))
+				want = append(want, string(event.JSON))
 			}
 			if event.Seq == answer.Position.Seq && !event.RecordedAt.Equal(answer.Position.RecordedAt) {
 				t.Errorf("%+v: recorded at %s, not %s", test.options, answer.Position.RecordedAt, event.RecordedAt)
@@ -494,7 +494,7 @@ func run(runID string, events []json.RawMessage) []json.RawMessage {
 
 func mustAppend(t *testing.T, store *pgagui.Store, thread, run string, events []json.RawMessage) {
 	t.Helper()
-	if _, err := store.Append(t.Context(), thread, run, events); err != nil {
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, events, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

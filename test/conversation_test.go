@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/legacysession"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -53,7 +54,7 @@ func TestToolCallsSayHowFarTheyAre(t *testing.T) {
 	}
 	check := func(when string, at pgagui.At, afterSeq int64, want ...summary) {
 		t.Helper()
-		calls, err := store.ToolCalls(t.Context(), "t", at, afterSeq)
+		calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{At: at, AfterSeq: afterSeq})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestToolCallsSayHowFarTheyAre(t *testing.T) {
 	check("back in time", pgagui.At{Seq: 7}, 0, summary{"ended", `{"q":"a\u0000"}`, `{"q":"a\u0000"}`, "", "r1", 3, 7, pgagui.ToolCallStreaming}, open)
 	check("those that began behind a seq", pgagui.At{}, 5, ask, chunks)
 
-	calls, err := store.ToolCalls(t.Context(), "t", pgagui.At{}, 0)
+	calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestToolCallOfAnAbandonedRunIsCutOff(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "select agui.abandon('t', 'r')"); err != nil {
 		t.Fatal(err)
 	}
-	calls, err := store.ToolCalls(t.Context(), "t", pgagui.At{}, 0)
+	calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func disagreement(t *testing.T, store *pgagui.Store, thread string, at pgagui.At
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, err := store.ToolCalls(t.Context(), thread, at, 0)
+	calls, err := store.ToolCalls(t.Context(), thread, pgagui.ToolCallsOptions{At: at})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func disagreement(t *testing.T, store *pgagui.Store, thread string, at pgagui.At
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := store.SessionMessages(t.Context(), thread, at, 0)
+	told, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{At: at})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func disagreement(t *testing.T, store *pgagui.Store, thread string, at pgagui.At
 				Function *struct{ Name, Arguments string }
 			}
 		}
-		if err := json.Unmarshal(message.Body, &body); err != nil {
+		if err := json.Unmarshal(message.JSON, &body); err != nil {
 			continue // fields of other types, in what was malformed
 		}
 		switch message.Role {
@@ -307,16 +308,16 @@ user {"content":"go on"}
 user {"content":""}
 `
 	read := func(thread string) (text string, messages []pgagui.SessionMessage) {
-		messages, err := store.SessionMessages(t.Context(), thread, pgagui.At{}, 0)
+		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, message := range messages {
-			text += message.Type + " " + string(message.Payload) + "\n"
+			text += message.Type + " " + string(message.JSON) + "\n"
 		}
 		return text, messages
 	}
-	lastSeq, err := store.AppendSessionMessages(t.Context(), "old", "run-", session)
+	lastSeq, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "old", RunPrefix: "run-", Messages: session})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,10 +331,10 @@ user {"content":""}
 	if got, want := messages[2].CreatedAt, time.Date(2025, 5, 5, 8, 0, 2, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("created at %s, want %s", got, want)
 	}
-	if again, err := store.AppendSessionMessages(t.Context(), "old", "run-", session); err != nil || again != lastSeq {
+	if again, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "old", RunPrefix: "run-", Messages: session}); err != nil || again != lastSeq {
 		t.Errorf("the same once more: seq %d, %v, want %d and nothing new", again, err, lastSeq)
 	}
-	later, err := store.SessionMessages(t.Context(), "old", pgagui.At{}, messages[8].Seq)
+	later, err := store.SessionMessages(t.Context(), "old", pgagui.SessionMessagesOptions{AfterSeq: messages[8].Seq})
 	if err != nil || len(later) != 2 {
 		t.Errorf("%d messages behind the last but two, %v", len(later), err)
 	}
@@ -347,7 +348,7 @@ user {"content":""}
 		}
 		exported = append(exported, row)
 	}
-	if _, err := store.AppendSessionMessages(t.Context(), "copy", "run-", exported); err != nil {
+	if _, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "copy", RunPrefix: "run-", Messages: exported}); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := read("copy"); got != want {
@@ -364,7 +365,7 @@ user {"content":""}
 			if err != nil {
 				t.Fatal(err)
 			}
-			stream = append(stream, event.Payload)
+			stream = append(stream, event.JSON)
 		}
 		if answer := client.fold(t, stream)[0]; answer.Error != "" || !answer.Verified {
 			t.Errorf("the client refuses it: %s %s", answer.Error, answer.VerifyError)
@@ -407,11 +408,11 @@ func TestOddSessionsBecomeRuns(t *testing.T) {
 		}
 		thread := fmt.Sprint("odd \\ \"thread ", n)
 		for range 2 { // the second time changes nothing
-			if _, err := store.AppendSessionMessages(t.Context(), thread, `run \ "`, session); err != nil {
+			if _, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: thread, RunPrefix: `run \ "`, Messages: session}); err != nil {
 				t.Fatalf("%v\n%s", err, lines(session))
 			}
 		}
-		messages, err := store.SessionMessages(t.Context(), thread, pgagui.At{}, 0)
+		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -431,17 +432,17 @@ func TestOddSessionsBecomeRuns(t *testing.T) {
 
 func TestSessionMessagesThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
-	store := pgagui.New(testdb.Pool(t), nil)
+	pool := testdb.Pool(t)
 	for messages, want := range map[string]string{
 		"{\"event_type\":\"user\",\"payload\":\"a\"}\n{\"event_type\":\"User\"}": `legacy session messages of thread "t": message 2 is of type "User", which is unknown`,
 		"{\"event_type\":\"user\",\"payload\":\"a\"}\n7":                         `legacy session messages of thread "t": message 2 is of type null, which is unknown`,
 	} {
-		_, err := store.AppendSessionMessages(t.Context(), "t", "run-", events(messages))
+		_, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "t", RunPrefix: "run-", Messages: events(messages)})
 		if !errors.Is(err, pgagui.ErrInvalidEvents) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", messages, err, want)
 		}
 	}
-	if _, err := store.Head(t.Context(), "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
+	if _, err := pgagui.New(pool, nil).Head(t.Context(), "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("something was stored: %v", err)
 	}
 }

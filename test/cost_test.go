@@ -62,7 +62,7 @@ func longThread(t *testing.T, store *pgagui.Store, state string) {
 			for i, event := range batch {
 				raw[i] = json.RawMessage(event)
 			}
-			if _, err := store.Append(context.Background(), "t", run, raw); err != nil {
+			if _, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: run}, raw, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

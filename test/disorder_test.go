@@ -129,18 +129,14 @@ func (r *disorderlyRun) write(t *testing.T, random *rand.Rand, store *pgagui.Sto
 		}
 	}
 	to := min(from+1+random.IntN(6), len(r.events))
-	options := []pgagui.AppendOption{pgagui.AfterSeq(after), pgagui.Parallel()}
+	options := pgagui.AppendOptions{AfterSeq: new(int64(after)), Parallel: true}
 	if from == 0 {
-		if r.input != nil {
-			options = append(options, pgagui.WithInput(r.input))
-		}
-		if r.parentIsGiven && r.parent == "" {
-			options = append(options, pgagui.NoParent())
-		} else if r.parentIsGiven {
-			options = append(options, pgagui.WithParent(r.parent))
+		options.Input = r.input
+		if r.parentIsGiven {
+			options.ParentRunID, options.NoParent = r.parent, r.parent == ""
 		}
 	}
-	seq, err := store.Append(context.Background(), thread, r.id, r.events[from:to], options...)
+	seq, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: thread, RunID: r.id}, r.events[from:to], options)
 	if err != nil {
 		t.Fatalf("%s, %s, events %d to %d of %d after seq %d: %v", thread, r.id, from, to, len(r.events), after, err)
 	}
@@ -307,7 +303,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 	}
 	for i, run := range all {
 		check(run.id)
-		if stored[i].Parent != run.parent || stored[i].LastSeq != run.seqs[len(run.seqs)-1] || stored[i].Status == pgagui.Running {
+		if stored[i].ParentRunID != run.parent || stored[i].LastSeq != run.seqs[len(run.seqs)-1] || stored[i].Status == pgagui.Running {
 			t.Errorf("%s, %s, which follows %q, is stored as %+v", thread, run.id, run.parent, stored[i])
 		}
 		var got []json.RawMessage
@@ -315,7 +311,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, event.Payload)
+			got = append(got, event.JSON)
 		}
 		if !slices.EqualFunc(got, run.events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
 			t.Errorf("%s, %s: the log has\n%s\nwant\n%s", thread, run.id, got, run.events)
@@ -346,20 +342,20 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 			return err
 		},
 	} {
-		for late, options := range map[string][]pgagui.AppendOption{
-			`{"type":"RUN_ERROR","message":"late"}`:                                              nil,
-			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"late"}`:                     {pgagui.AfterSeq(4)},
-			`{"type":"STATE_SNAPSHOT","snapshot":"late"}, {"type":"RUN_STARTED"}`:                {pgagui.AfterSeq(4)},
-			`{"type":"RUN_STARTED"}, {"type":"RUN_ERROR"}, {"type":"RUN_FINISHED"}`:              {pgagui.AfterSeq(4)},
-			`{"type":"RUN_ERROR"}, {"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"late"}`: {pgagui.AfterSeq(4)},
+		for late, options := range map[string]pgagui.AppendOptions{
+			`{"type":"RUN_ERROR","message":"late"}`:                                              {},
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"late"}`:                     {AfterSeq: new(int64(4))},
+			`{"type":"STATE_SNAPSHOT","snapshot":"late"}, {"type":"RUN_STARTED"}`:                {AfterSeq: new(int64(4))},
+			`{"type":"RUN_STARTED"}, {"type":"RUN_ERROR"}, {"type":"RUN_FINISHED"}`:              {AfterSeq: new(int64(4))},
+			`{"type":"RUN_ERROR"}, {"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"late"}`: {AfterSeq: new(int64(4))},
 		} {
 			t.Run(name+" "+late, func(t *testing.T) {
 				t.Parallel()
 				ctx := context.Background()
 				pool := testdb.Pool(t)
 				store := pgagui.New(pool, nil)
-				if _, err := store.Append(ctx, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
-					`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"text"}`, `{"type":"RUN_FINISHED"}`)); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+					`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"text"}`, `{"type":"RUN_FINISHED"}`), pgagui.AppendOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				// The compactor has folded the run, and waits until it may write.
@@ -381,7 +377,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 				}
 				timed, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
-				if _, err := store.Append(timed, "t", "r", events, options...); err != nil {
+				if _, err := store.Append(timed, pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, options); err != nil {
 					t.Fatalf("append while the run is compacted: %v", err)
 				}
 				if err := blocker.Commit(ctx); err != nil {
@@ -471,7 +467,7 @@ func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRecording(t, store, recording, client)
-	if _, err := store.RebuildSnapshots(ctx, thread); err != nil {
+	if _, err := store.Maintenance().RebuildSnapshots(ctx, thread); err != nil {
 		t.Fatal(err)
 	}
 	checkRecording(t, store, recording, client)
@@ -495,12 +491,12 @@ func TestHistoriesReadTheInputBesideTheEvents(t *testing.T) {
 		"beside":   {[]string{`{"type":"RUN_STARTED"}`, result}, input},
 		"no start": {[]string{result, `{"type":"CUSTOM"}`}, input},
 	} {
-		options := []pgagui.AppendOption{pgagui.AfterSeq(0)}
+		options := pgagui.AppendOptions{AfterSeq: new(int64(0))}
 		if try.input != "" {
-			options = append(options, pgagui.WithInput(json.RawMessage(try.input)))
+			options.Input = json.RawMessage(try.input)
 		}
 		events := append(try.first, `{"type":"TEXT_MESSAGE_START","messageId":"t"}`, `{"type":"RUN_FINISHED"}`)
-		if _, err := store.Append(ctx, thread, "r", rawEvents(events...), options...); err != nil {
+		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(events...), options); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -140,7 +140,7 @@ func meaningOf(t *testing.T, fold *compaction.Fold) meaning {
 	t.Helper()
 	folded := meaning{State: fold.State()}
 	for _, message := range fold.Messages() {
-		folded.Messages = append(folded.Messages, message.Body())
+		folded.Messages = append(folded.Messages, message.JSON())
 	}
 	if err := json.Unmarshal(fold.Interrupts(), &folded.Interrupts); err != nil {
 		t.Fatal(err)

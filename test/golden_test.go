@@ -289,7 +289,7 @@ func (c goldenCase) store(t *testing.T, pool *pgxpool.Pool, number int) (threadI
 	}
 	threadID = fmt.Sprint("runs-", number)
 	for _, run := range c.runs(t) {
-		if _, err := pgagui.New(pool, nil).Append(context.Background(), threadID, run.runID, run.events); err != nil {
+		if _, err := pgagui.New(pool, nil).Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: run.runID}, run.events, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -313,7 +313,7 @@ func eventsOf(t *testing.T, pool *pgxpool.Pool, thread string) (events []pgagui.
 		if err := rows.Scan(&event.Seq, &event.RunID, &event.Type, &event.RecordedAt, &payload); err != nil {
 			t.Fatal(err)
 		}
-		event.Payload = json.RawMessage(payload)
+		event.JSON = json.RawMessage(payload)
 		events = append(events, event)
 	}
 	if err := rows.Err(); err != nil {
@@ -337,8 +337,8 @@ func sameEvents(rows []pgagui.HistoryEvent, events []pgagui.Event) string {
 
 func isEvent(row pgagui.HistoryEvent, event pgagui.Event) string {
 	if row.Seq != event.Seq || row.LastSeq != event.Seq || row.RunID != event.RunID || row.Type != event.Type || row.Count != 1 ||
-		!row.CreatedAt.Equal(event.RecordedAt) || !row.CompletedAt.IsZero() || !bytes.Equal(row.Payload, event.Payload) {
-		return fmt.Sprintf("the row is\n%+v %s\nthe event\n%+v %s", row, row.Payload, event, event.Payload)
+		!row.CreatedAt.Equal(event.RecordedAt) || !row.CompletedAt.IsZero() || !bytes.Equal(row.JSON, event.JSON) {
+		return fmt.Sprintf("the row is\n%+v %s\nthe event\n%+v %s", row, row.JSON, event, event.JSON)
 	}
 	return ""
 }
@@ -384,10 +384,10 @@ func whatRowsMiss(rows []pgagui.HistoryEvent, events []pgagui.Event, options pga
 			}
 		}
 		if len(holders) != 1 {
-			return fmt.Sprintf("event %d is in %d rows: %s", event.Seq, len(holders), event.Payload)
+			return fmt.Sprintf("event %d is in %d rows: %s", event.Seq, len(holders), event.JSON)
 		}
 		holders[0].members = append(holders[0].members, event)
-		holders[0].text = joinStrings(holders[0].text, pieceOf(event.Payload))
+		holders[0].text = joinStrings(holders[0].text, pieceOf(event.JSON))
 	}
 	for _, each := range joined {
 		row, first, last := each.row, each.members[0], each.members[len(each.members)-1]
@@ -395,10 +395,10 @@ func whatRowsMiss(rows []pgagui.HistoryEvent, events []pgagui.Event, options pga
 		case row.Count != int64(len(each.members)) || row.Seq != first.Seq || row.LastSeq != last.Seq ||
 			!row.CreatedAt.Equal(first.RecordedAt) || !row.CompletedAt.Equal(last.RecordedAt):
 			return fmt.Sprintf("the row %+v is of %d events, %+v to %+v", row, len(each.members), first, last)
-		case !compaction.Equal(pieceOf(row.Payload), each.text):
-			return fmt.Sprintf("row %d holds %s, its events hold %s together", row.Seq, row.Payload, each.text)
-		case options.MaxBytes > 0 && len(pieceOf(row.Payload))-2 > options.MaxBytes:
-			return fmt.Sprintf("row %d holds more than %d bytes: %s", row.Seq, options.MaxBytes, row.Payload)
+		case !compaction.Equal(pieceOf(row.JSON), each.text):
+			return fmt.Sprintf("row %d holds %s, its events hold %s together", row.Seq, row.JSON, each.text)
+		case options.MaxBytes > 0 && len(pieceOf(row.JSON))-2 > options.MaxBytes:
+			return fmt.Sprintf("row %d holds more than %d bytes: %s", row.Seq, options.MaxBytes, row.JSON)
 		}
 		for i, event := range each.members[1:] {
 			if pause := event.RecordedAt.Sub(each.members[i].RecordedAt); options.MaxIdle > 0 && pause > options.MaxIdle {
@@ -414,7 +414,7 @@ func (j *joinedText) holds(event pgagui.Event) bool {
 	if event.Seq < j.row.Seq || event.Seq > j.row.LastSeq || event.RunID != j.row.RunID || event.Type != j.row.Type {
 		return false
 	}
-	ofRow, ofEvent := members(j.row.Payload), members(event.Payload)
+	ofRow, ofEvent := members(j.row.JSON), members(event.JSON)
 	name := "messageId"
 	if strings.HasPrefix(event.Type, "TOOL_CALL_") {
 		name = "toolCallId"
@@ -460,7 +460,7 @@ func (l generatedLog) whatRowsMean(t *testing.T, rows []pgagui.HistoryEvent) str
 		}
 		for _, row := range rows {
 			if row.RunID == fmt.Sprint("run-", run) {
-				inRows[run].Apply(row.Payload)
+				inRows[run].Apply(row.JSON)
 			}
 		}
 		for _, placed := range l.events {

@@ -46,7 +46,7 @@ func TestHistoryOfTheProposal(t *testing.T) {
 		}
 		var got, want []string
 		for _, row := range page.Events {
-			got = append(got, fmt.Sprint(row.Seq, row.LastSeq, row.Count, row.Type, string(row.Payload)))
+			got = append(got, fmt.Sprint(row.Seq, row.LastSeq, row.Count, row.Type, string(row.JSON)))
 		}
 		for _, row := range c.Want {
 			want = append(want, fmt.Sprint(row.Seq, row.LastSeq, row.EventCount, typeOf(t, row.Payload), string(row.Payload)))
@@ -184,7 +184,7 @@ func TestWhatTheHistoryJoins(t *testing.T) {
 		for _, row := range page.Events {
 			counted += row.Count
 			var piece string
-			if json.Unmarshal(pieceOf(row.Payload), &piece) != nil || c.options.Raw {
+			if json.Unmarshal(pieceOf(row.JSON), &piece) != nil || c.options.Raw {
 				piece = row.Type
 			} else if int64(len([]rune(piece))) != row.Count {
 				t.Errorf("%s: row %q says that it is %d events", c.rule, piece, row.Count)
@@ -243,7 +243,7 @@ func TestAPauseEndsWhatTheHistoryJoins(t *testing.T) {
 		if !row.CompletedAt.IsZero() {
 			completed = row.CompletedAt.Sub(logBegan).String()
 		}
-		got = append(got, fmt.Sprintf("%s from %v to %s", pieceOf(row.Payload), row.CreatedAt.Sub(logBegan), completed))
+		got = append(got, fmt.Sprintf("%s from %v to %s", pieceOf(row.JSON), row.CreatedAt.Sub(logBegan), completed))
 	}
 	want := []string{`"abd" from 0s to 10s`, `"c" from 9s to -`, `"e" from 16s to -`}
 	if !slices.Equal(got, want) {
@@ -288,7 +288,7 @@ func TestEventsThatCameJoinedSpeakForThemselves(t *testing.T) {
 		if c.completedAt != "" {
 			completed, _ = time.Parse(time.RFC3339, c.completedAt)
 		}
-		if row.Count != c.count || !row.CreatedAt.Equal(created) || !row.CompletedAt.Equal(completed) || string(row.Payload) != string(c.event.event) {
+		if row.Count != c.count || !row.CreatedAt.Equal(created) || !row.CompletedAt.Equal(completed) || string(row.JSON) != string(c.event.event) {
 			t.Errorf("%s: the row is %+v, want %d events from %v to %v", c.event.event, row, c.count, created, completed)
 		}
 	}
@@ -329,7 +329,7 @@ func TestHistoryBesideWriters(t *testing.T) {
 				if round == rounds-1 {
 					events = append(events, finished)
 				}
-				if _, err := store.Append(ctx, "t", run, events, pgagui.Parallel()); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{Parallel: true}); err != nil {
 					return err
 				}
 				events = nil

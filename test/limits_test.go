@@ -437,7 +437,7 @@ func TestJobsKeepTheLimits(t *testing.T) {
 			compactiontest.PatchStream(*firstSeed+uint64(number), compactiontest.Options{Events: 100}),
 			[]json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)},
 		)
-		if _, err := store.Append(ctx, fmt.Sprint("t", number), "r", stream); err != nil {
+		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: fmt.Sprint("t", number), RunID: "r"}, stream, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		before[number] = restored(number)

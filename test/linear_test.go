@@ -129,7 +129,7 @@ func bytesAllocated(t *testing.T, batches []json.RawMessage) uint64 {
 		}
 	}
 	for _, message := range fold.Messages() {
-		message.Body()
+		message.JSON()
 	}
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc

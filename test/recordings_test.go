@@ -109,11 +109,10 @@ func TestRecordings(t *testing.T) {
 func appendRecording(t *testing.T, store *pgagui.Store, runs []recordedRun) {
 	t.Helper()
 	for _, run := range runs {
-		options := []pgagui.AppendOption{pgagui.WithParent(run.parentID)}
 		var seq int64
 		for batch := range slices.Chunk(run.events, 7) {
 			var err error
-			if seq, err = store.Append(context.Background(), run.threadID, run.runID, batch, append(options, pgagui.AfterSeq(seq))...); err != nil {
+			if seq, err = store.Append(context.Background(), pgagui.RunRef{ThreadID: run.threadID, RunID: run.runID}, batch, pgagui.AppendOptions{ParentRunID: run.parentID, AfterSeq: new(seq)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,8 +132,8 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(event.Payload) != string(run.events[position]) {
-				t.Errorf("run %s: event %d came back as %s", run.runID, position, event.Payload)
+			if string(event.JSON) != string(run.events[position]) {
+				t.Errorf("run %s: event %d came back as %s", run.runID, position, event.JSON)
 			}
 			position++
 		}
@@ -142,7 +141,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 			t.Errorf("run %s: %d events, want %d", run.runID, position, len(run.events))
 		}
 
-		lineage, err := store.Lineage(ctx, run.threadID, run.runID)
+		lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: run.threadID, RunID: run.runID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +166,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recordedRun, clien
 		if err != nil {
 			t.Fatal(err)
 		}
-		problems, err := store.Verify(ctx, thread)
+		problems, err := store.Maintenance().Verify(ctx, thread)
 		if err != nil {
 			t.Fatal(err)
 		}

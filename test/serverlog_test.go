@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/internal/legacysession"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -127,23 +128,29 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 	unreadable := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","a":"` + secret + `" x}`)}
 	invalid := json.RawMessage(`{"a":"` + secret + `"`)
 	for name, call := range map[string]func() error{
-		"append": func() error { _, err := store.Append(t.Context(), "t", "g", unreadable); return err },
-		"import": func() error { _, err := store.Import(t.Context(), "t", "g", unreadable); return err },
+		"append": func() error {
+			_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "g"}, unreadable, pgagui.AppendOptions{})
+			return err
+		},
+		"import": func() error {
+			_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "g"}, unreadable, pgagui.AppendOptions{TimesFromEvents: true})
+			return err
+		},
 		"input": func() error {
-			_, err := store.Append(t.Context(), "t", "g", []json.RawMessage{json.RawMessage(started)}, pgagui.WithInput(invalid))
+			_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "g"}, []json.RawMessage{json.RawMessage(started)}, pgagui.AppendOptions{Input: invalid})
 			return err
 		},
 		"session state": func() error {
-			_, err := store.SaveSessionState(t.Context(), "t", "g", invalid, pgagui.SaveState{})
+			_, err := store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "g"}, invalid, pgagui.SaveOptions{})
 			return err
 		},
-		"session": func() error { _, err := store.SaveSession(t.Context(), invalid); return err },
+		"session": func() error { _, err := store.Sessions().SaveAll(t.Context(), invalid); return err },
 		"sessions": func() error {
-			_, err := store.SaveSessions(t.Context(), []json.RawMessage{invalid})
+			_, err := store.Sessions().SaveMany(t.Context(), []json.RawMessage{invalid})
 			return err
 		},
 		"checkpoint": func() error {
-			_, err := store.SaveCheckpoint(t.Context(), "t", pgagui.Checkpoint{ID: "g", Document: invalid})
+			_, err := store.Checkpoints().Save(t.Context(), "t", pgagui.Checkpoint{ID: "g", JSON: invalid})
 			return err
 		},
 		"thread": func() error {
@@ -163,7 +170,7 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 			return err
 		},
 		"messages": func() error {
-			_, err := store.AppendSessionMessages(t.Context(), "t", "g-", []json.RawMessage{invalid})
+			_, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "t", RunPrefix: "g-", Messages: []json.RawMessage{invalid}})
 			return err
 		},
 	} {

@@ -57,12 +57,12 @@ func goOnWithSession(where string) error {
 	session.Register(registry, key, func(_ context.Context, history *chatHistory) (*messageStore, error) {
 		return &messageStore{history, pool}, nil
 	})
-	saved, err := store.LoadSessionState(ctx, "t", "session", "r2")
+	saved, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "session"}, pgagui.LoadOptions{RunID: "r2"})
 	if err != nil {
 		return err
 	}
 	var restored session.Session
-	if err := json.Unmarshal(saved.Document, &restored); err != nil {
+	if err := json.Unmarshal(saved.JSON, &restored); err != nil {
 		return err
 	}
 	messages, err := session.Behaviour[*messageStore](session.WithRegistry(ctx, registry), &restored)
@@ -76,7 +76,7 @@ func goOnWithSession(where string) error {
 	if err != nil {
 		return err
 	}
-	_, err = store.SaveSessionState(ctx, "t", "session", document, pgagui.SaveState{RunID: "r2", ExpectedVersion: saved.Version})
+	_, err = store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r2", ExpectedVersion: saved.Version})
 	return err
 }
 
@@ -98,7 +98,7 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustAppend(t, store, "t", "r1", run("r1", nil))
-			version, err := store.SaveSessionState(t.Context(), "t", "session", document, pgagui.SaveState{RunID: "r1"})
+			version, err := store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,12 +128,12 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 			added := strings.TrimSuffix(part.lastMessage, "]") + separator + `{"role":"assistant","text":"from ` + name + `"}]`
 			changed := strings.Replace(string(document), part.lastMessage, added, 1)
 			for runID, want := range map[string]string{"r1": string(document), "r2": changed, "r3": string(document)} {
-				loaded, err := store.LoadSessionState(t.Context(), "t", "session", runID)
-				if err != nil || string(loaded.Document) != want {
-					t.Errorf("%s has, error %v,\n%s\nwant\n%s", runID, err, loaded.Document, want)
+				loaded, err := store.Sessions().Load(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, pgagui.LoadOptions{RunID: runID})
+				if err != nil || string(loaded.JSON) != want {
+					t.Errorf("%s has, error %v,\n%s\nwant\n%s", runID, err, loaded.JSON, want)
 				}
 			}
-			_, err = store.SaveSessionState(t.Context(), "t", "session", document, pgagui.SaveState{RunID: "r2", ExpectedVersion: version})
+			_, err = store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r2", ExpectedVersion: version})
 			if !errors.Is(err, pgagui.ErrStaleVersion) {
 				t.Errorf("a writer that has not seen what the agent saved: %v", err)
 			}
@@ -152,7 +152,7 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 		"history": `{ "messages": [], "$type": "ChatHistory", "score": 1.0 }`,
 		"other":   `{"$type":"Unknown","a":"\u0000\ud83d","a":1e400}`,
 	} {
-		if _, err := store.SaveSessionState(ctx, "t", key, json.RawMessage(document), pgagui.SaveState{RunID: "r1"}); err != nil {
+		if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(document), pgagui.SaveOptions{RunID: "r1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 		return &messageStore{history: history}, nil
 	})
 
-	document, err := store.LoadSession(ctx, "t", "r2")
+	document, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: "t", RunID: "r2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,16 +180,16 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 	if document, err = whole.MarshalJSON(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.SaveSession(ctx, document); err != nil {
+	if _, err := store.Sessions().SaveAll(ctx, document); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []pgagui.SessionState{
-		{Key: "history", RunID: "r2", Version: 2, Document: json.RawMessage(`{ "messages": ["hi"], "$type": "ChatHistory", "score": 1.0 }`)},
-		{Key: "other", RunID: "r1", Version: 1, Document: json.RawMessage(`{"$type":"Unknown","a":"\u0000\ud83d","a":1e400}`)},
+		{Key: "history", RunID: "r2", Version: 2, JSON: json.RawMessage(`{ "messages": ["hi"], "$type": "ChatHistory", "score": 1.0 }`)},
+		{Key: "other", RunID: "r1", Version: 1, JSON: json.RawMessage(`{"$type":"Unknown","a":"\u0000\ud83d","a":1e400}`)},
 	} {
-		got, err := store.LoadSessionState(ctx, "t", want.Key, "r2")
-		if err != nil || got.RunID != want.RunID || got.Version != want.Version || string(got.Document) != string(want.Document) {
-			t.Errorf("%+v %s, error %v, want %+v %s", got, got.Document, err, want, want.Document)
+		got, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: want.Key}, pgagui.LoadOptions{RunID: "r2"})
+		if err != nil || got.RunID != want.RunID || got.Version != want.Version || string(got.JSON) != string(want.JSON) {
+			t.Errorf("%+v %s, error %v, want %+v %s", got, got.JSON, err, want, want.JSON)
 		}
 	}
 }
@@ -230,19 +230,19 @@ func TestCheckpointsOfFrameworksComeBackWithTheirLineage(t *testing.T) {
 		var want []string
 		for _, checkpoint := range checkpoints {
 			want = append(want, string(checkpoint.Document))
-			if _, err := store.SaveCheckpoint(ctx, file, pgagui.Checkpoint{
-				ID: checkpoint.ID, ParentID: checkpoint.ParentID, Namespace: checkpoint.Namespace, Document: checkpoint.Document,
+			if _, err := store.Checkpoints().Save(ctx, file, pgagui.Checkpoint{
+				ID: checkpoint.ID, ParentID: checkpoint.ParentID, Namespace: checkpoint.Namespace, JSON: checkpoint.Document,
 			}); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
 		}
-		lineage, err := store.CheckpointLineage(ctx, file, last.ID, last.Namespace)
+		lineage, err := store.Checkpoints().Lineage(ctx, file, pgagui.CheckpointRef{Namespace: last.Namespace, ID: last.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, checkpoint := range lineage {
-			got = append(got, string(checkpoint.Document))
+			got = append(got, string(checkpoint.JSON))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: the lineage is\n%s\nwant\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -275,12 +275,12 @@ func TestSessionStateReachesNoClient(t *testing.T) {
 	} {
 		mustAppend(t, store, "t", "r1", []json.RawMessage{json.RawMessage(line)})
 	}
-	if _, err := store.SaveSessionState(ctx, "t", "snapshot", document, pgagui.SaveState{RunID: "r1"}); err != nil {
+	if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "snapshot"}, document, pgagui.SaveOptions{RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := store.LoadSessionState(ctx, "t", "snapshot", "r1")
-	if err != nil || string(stored.Document) != string(document) {
-		t.Errorf("stored %s, error %v", stored.Document, err)
+	stored, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "snapshot"}, pgagui.LoadOptions{RunID: "r1"})
+	if err != nil || string(stored.JSON) != string(document) {
+		t.Errorf("stored %s, error %v", stored.JSON, err)
 	}
 	if text, err := json.Marshal(snapshot.ThreadSnapshot); err != nil || strings.Contains(string(text), "secret") {
 		t.Errorf("a client gets %s, error %v", text, err)

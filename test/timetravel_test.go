@@ -148,8 +148,8 @@ func TestTimeTravelByTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if last > 0 && string(restored.Document) != string(want.Document) || last == 0 && (restored.Seq != 0 || len(restored.Messages) > 0 || string(restored.State) != "{}") {
-				t.Errorf("%s: Restore at %s: %s", when, point, restored.Document)
+			if last > 0 && string(restored.JSON) != string(want.JSON) || last == 0 && (restored.Seq != 0 || len(restored.Messages) > 0 || string(restored.State) != "{}") {
+				t.Errorf("%s: Restore at %s: %s", when, point, restored.JSON)
 			}
 		}
 		if _, err := pool.Exec(ctx, `call agui.repack(older_than => '0')`); err != nil {

@@ -774,7 +774,7 @@ func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 			slices.Repeat([]json.RawMessage{token}, 5),
 			{json.RawMessage(fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"run":"%s"}}`, run.id)), json.RawMessage(`{"type":"RUN_FINISHED"}`)},
 		} {
-			if _, err := store.Append(ctx, thread, run.id, batch); err != nil {
+			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: run.id}, batch, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -965,15 +965,15 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 	}
 
 	store := pgagui.New(pool, nil)
-	_, err := store.RebuildSnapshots(ctx, "batch lost")
+	_, err := store.Maintenance().RebuildSnapshots(ctx, "batch lost")
 	if !errors.Is(err, pgagui.ErrLogDamaged) || err.Error() != `thread "batch lost": its snapshots are not rebuilt `+
 		`because its log is damaged: run "b": the batch at seq 17 should begin at seq 12: events are missing or double` {
 		t.Errorf("rebuilding from a damaged log: %v", err)
 	}
-	if _, err := store.RebuildSnapshots(ctx, "nobody"); !errors.Is(err, pgagui.ErrUnknownThread) {
+	if _, err := store.Maintenance().RebuildSnapshots(ctx, "nobody"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("rebuilding a thread that is unknown: %v", err)
 	}
-	if snapshots, err := store.RebuildSnapshots(ctx, "nothing"); err != nil || snapshots != 4 {
+	if snapshots, err := store.Maintenance().RebuildSnapshots(ctx, "nothing"); err != nil || snapshots != 4 {
 		t.Errorf("rebuilding a healthy thread gives %d snapshots, error %v, want 4", snapshots, err)
 	}
 }
@@ -1094,14 +1094,14 @@ func appendAsRuns(t *testing.T, store *pgagui.Store, thread string, stream []jso
 		}
 		for len(events) > 0 {
 			n := min(1+random.IntN(6), len(events))
-			if _, err := store.Append(ctx, thread, run, events[:n], pgagui.Parallel()); err != nil {
+			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: run}, events[:n], pgagui.AppendOptions{Parallel: true}); err != nil {
 				t.Fatalf("%s: %v", thread, err)
 			}
 			events = events[n:]
 		}
 		for run := range open {
 			if random.IntN(4) == 0 {
-				if _, err := store.Append(ctx, thread, run, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR"}`)}); err != nil {
+				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR"}`)}, pgagui.AppendOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				delete(open, run)
@@ -1125,7 +1125,7 @@ func TestVerifyWhileOthersWrite(t *testing.T) {
 					fmt.Sprintf(`{"type":"RUN_STARTED","runId":"%d"}`, run), fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d","delta":"word"}`, run),
 					`{"type":"RUN_FINISHED"}`,
 				} {
-					if _, err := store.Append(ctx, fmt.Sprint(thread), fmt.Sprint(run), []json.RawMessage{json.RawMessage(event)}); err != nil {
+					if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: fmt.Sprint(thread), RunID: fmt.Sprint(run)}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
 						return err
 					}
 				}

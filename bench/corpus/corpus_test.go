@@ -155,7 +155,7 @@ func TestFinerPiecesMakeTheSameMessages(t *testing.T) {
 		var texts bytes.Buffer
 		for _, message := range fold.Messages() {
 			var body struct{ Content string }
-			if err := json.Unmarshal(message.Body(), &body); err != nil {
+			if err := json.Unmarshal(message.JSON(), &body); err != nil {
 				t.Fatal(err)
 			}
 			texts.WriteString(message.Role() + ": " + body.Content + "\n")

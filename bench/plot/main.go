@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -46,19 +47,31 @@ func run(arguments []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := drawRatios(report.Measurements, filepath.Join(folder, "ratios.svg")); err != nil {
-		return err
-	}
-	for _, phase := range []string{"storage", "compact"} {
-		measurements := slices.DeleteFunc(slices.Clone(report.Measurements), func(m bench.Measurement) bool { return m.Phase != phase })
-		if len(measurements) == 0 {
+	for file, draw := range map[string]func([]bench.Measurement) (*canvas, error){"ratios.svg": drawRatios, "storage.svg": drawStorage} {
+		drawn, err := draw(report.Measurements)
+		if err != nil {
+			return err
+		}
+		if drawn == nil {
 			continue // not measured in this report
 		}
-		if err := drawFigures(measurements, filepath.Join(folder, phase+".svg")); err != nil {
+		if err := write(drawn, filepath.Join(folder, file)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func write(drawn *canvas, name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := drawn.WriteTo(file); err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 var (
@@ -68,29 +81,82 @@ var (
 )
 
 const (
-	width     = 22 * vg.Centimeter
-	rowHeight = 0.9 * vg.Centimeter
-	margin    = 3.5 * vg.Centimeter
+	width      = 25 * vg.Centimeter
+	rowHeight  = 0.6 * vg.Centimeter
+	headHeight = 1.8 * vg.Centimeter
+	axisHeight = 0.7 * vg.Centimeter
+	margin     = 0.4 * vg.Centimeter
 )
 
-// newChart has a row for each label, the first on top.
-func newChart(title, axis string, labels []string) *plot.Plot {
-	chart := plot.New()
-	chart.Title.Text = title
-	chart.X.Label.Text = axis
-	chart.Legend.Top = true
-	slices.Reverse(labels)
-	chart.NominalY(labels...)
-	chart.Y.Max += 1.5 // room for the legend
-	return chart
+// sans is the font of all labels.
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
+
+// A chart has rows of figures, the first on top. Above them are its title, what the axis shows, and the legend: there it hides no
+// figure.
+type chart struct {
+	*plot.Plot
+	title, axis string
+	rows        int
+	legend      plot.Legend
 }
 
-func save(chart *plot.Plot, rows int, file string) error {
-	return chart.Save(width, margin+vg.Length(rows)*rowHeight, file)
+func newChart(title, axis string, labels []string) *chart {
+	c := &chart{Plot: plot.New(), title: title, axis: axis, rows: len(labels), legend: plot.NewLegend()}
+	c.X.Tick.Label.Font = font.From(sans, 10)
+	c.Y.Tick.Label.Font = font.From(sans, 10)
+	labels = slices.Clone(labels)
+	slices.Reverse(labels)
+	c.NominalY(labels...)
+	c.Y.Min, c.Y.Max = -0.5, float64(len(labels))-0.5
+	c.legend.TextStyle.Font = font.From(sans, 10)
+	c.legend.Top, c.legend.Left = true, true
+	c.legend.Padding = vg.Points(3)
+	return c
 }
+
+// add draws data, and names it in the legend unless the name is empty.
+func (c *chart) add(name string, data interface {
+	plot.Plotter
+	plot.Thumbnailer
+}) {
+	c.Add(data)
+	if name != "" {
+		c.legend.Add(name, data)
+	}
+}
+
+// draw puts the chart on white, for a page may be dark.
+func (c *chart) draw() *canvas {
+	heading, axis := c.Title.TextStyle, c.legend.TextStyle
+	heading.Font, heading.XAlign = font.From(sans, 14), draw.XLeft
+	axis.YAlign = draw.YTop
+	whole := vg.Rectangle{Max: vg.Point{X: width}}
+	whole.Max.Y = margin + headHeight + vg.Length(c.rows)*rowHeight + axisHeight + margin
+	out := newCanvas(whole.Max.X, whole.Max.Y)
+	out.SetColor(color.White)
+	// A viewer that rounds the size may show a little of what is beyond the edges.
+	out.Fill(vg.Rectangle{Min: vg.Point{X: -margin, Y: -margin}, Max: whole.Max.Add(vg.Point{X: margin, Y: margin})}.Path())
+
+	inner := draw.Crop(draw.Canvas{Canvas: out, Rectangle: whole}, margin, -margin, margin, -margin)
+	inner.FillText(heading, vg.Point{X: inner.Min.X, Y: inner.Max.Y}, c.title)
+	inner.FillText(axis, vg.Point{X: inner.Min.X, Y: inner.Max.Y - vg.Points(20)}, c.axis)
+	c.legend.Draw(draw.Crop(inner, width/2, 0, 0, 0))
+	// The label of the last tick may stick out on the right.
+	c.Plot.Draw(draw.Crop(inner, 0, -margin, 0, -headHeight))
+	return out
+}
+
+// comparedWithItself are the phases in which both sides are pgagui.
+var comparedWithItself = []string{"history", "threads", "tenants", "guards"}
 
 // drawRatios shows how many times as good as the other side pgagui is, with the spread and the targets.
-func drawRatios(measurements []bench.Measurement, file string) error {
+func drawRatios(measurements []bench.Measurement) (*canvas, error) {
+	measurements = slices.DeleteFunc(slices.Clone(measurements), func(m bench.Measurement) bool {
+		return slices.Contains(comparedWithItself, m.Phase)
+	})
+	if len(measurements) == 0 {
+		return nil, nil
+	}
 	var labels []string
 	var medians, targets plotter.XYs
 	var spreads plotter.XErrors
@@ -111,14 +177,20 @@ func drawRatios(measurements []bench.Measurement, file string) error {
 			targets = append(targets, plotter.XY{X: limit, Y: row})
 		}
 	}
-	chart := newChart("pgagui beside its peers", "times as good, logarithmic", labels)
-	chart.X.Scale = plot.LogScale{}
-	chart.X.Tick.Marker = plot.LogTicks{Prec: -1}
-	chart.Add(plotter.NewGrid())
+	c := newChart("pgagui beside its peers", "times as good as the other side (logarithmic): right of 1, pgagui is better", labels)
+	c.X.Scale = plot.LogScale{}
+	c.X.Tick.Marker = plot.LogTicks{Prec: -1}
+	c.Add(plotter.NewGrid())
+	equal, err := plotter.NewLine(plotter.XYs{{X: 1, Y: c.Y.Min}, {X: 1, Y: c.Y.Max}})
+	if err != nil {
+		return nil, err
+	}
+	equal.Width = vg.Points(1)
+	c.Add(equal)
 
 	points, err := plotter.NewScatter(medians)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	points.GlyphStyle = draw.GlyphStyle{Color: oursColor, Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
 	bars, err := plotter.NewXErrorBars(struct {
@@ -126,49 +198,54 @@ func drawRatios(measurements []bench.Measurement, file string) error {
 		plotter.XErrors
 	}{medians, spreads})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bars.LineStyle.Color = oursColor
-	limits, err := plotter.NewScatter(targets)
-	if err != nil {
-		return err
+	c.Add(bars)
+	c.add("median, between the smallest and the largest", points)
+	if len(targets) > 0 {
+		limits, err := plotter.NewScatter(targets)
+		if err != nil {
+			return nil, err
+		}
+		limits.GlyphStyle = draw.GlyphStyle{Color: targetColor, Radius: vg.Points(6), Shape: draw.PlusGlyph{}}
+		c.add("target", limits)
 	}
-	limits.GlyphStyle = draw.GlyphStyle{Color: targetColor, Radius: vg.Points(5), Shape: draw.PlusGlyph{}}
-	chart.Add(bars, points, limits)
-	chart.Legend.Add("median, smallest and largest", points)
-	chart.Legend.Add("target", limits)
-	return save(chart, len(measurements), file)
+	c.X.Min, c.X.Max = c.X.Min/1.5, c.X.Max*1.5
+	return c.draw(), nil
 }
 
 func lessIsBetter(m bench.Measurement) bool { return !strings.HasSuffix(m.Unit, "/s") }
 
-// drawFigures shows the figures of both sides.
-func drawFigures(measurements []bench.Measurement, file string) error {
+// drawStorage shows the bytes an event of both sides.
+func drawStorage(measurements []bench.Measurement) (*canvas, error) {
 	var labels []string
 	var ours, against plotter.Values
-	for _, m := range slices.Backward(measurements) {
-		ours = append(ours, m.Ours.Median)
-		against = append(against, m.Against.Median)
-	}
 	for _, m := range measurements {
-		labels = append(labels, m.What+"\n"+m.Ours.Name+" / "+m.Against.Name)
+		if m.Phase == "storage" {
+			labels = append(labels, m.What+" / "+m.Against.Name)
+			ours, against = append(ours, m.Ours.Median), append(against, m.Against.Median)
+		}
 	}
-	first := measurements[0]
-	chart := newChart(first.Phase, first.Unit, labels)
-	thickness := rowHeight / 3
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	c := newChart("Bytes on disk", "bytes/event", labels)
+	c.X.Min = 0
+	const thickness = rowHeight / 3
 	for _, bars := range []struct {
 		name   string
 		values plotter.Values
 		color  color.Color
 		offset vg.Length
-	}{{"pgagui", ours, oursColor, thickness / 2}, {"the other", against, againstColor, -thickness / 2}} {
+	}{{"pgagui", ours, oursColor, thickness / 2}, {"the other side", against, againstColor, -thickness / 2}} {
+		slices.Reverse(bars.values) // the first row is the top one
 		drawn, err := plotter.NewBarChart(bars.values, thickness)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		drawn.Horizontal, drawn.Color, drawn.Offset, drawn.LineStyle.Width = true, bars.color, bars.offset, 0
-		chart.Add(drawn)
-		chart.Legend.Add(bars.name, drawn)
+		c.add(bars.name, drawn)
 	}
-	return save(chart, len(measurements), file)
+	return c.draw(), nil
 }

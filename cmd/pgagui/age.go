@@ -3,24 +3,17 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/xhit/go-str2duration/v2"
 )
 
-// age is a flag that takes a duration, in days too: 90d.
+// age is a flag that takes a duration, in days and weeks too: 90d.
 type age time.Duration
 
 func (a *age) Set(text string) error {
-	if number, inDays := strings.CutSuffix(text, "d"); inDays {
-		days, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			return fmt.Errorf("%q is no number of days", text)
-		}
-		*a = age(time.Duration(days) * 24 * time.Hour)
-		return nil
-	}
-	duration, err := time.ParseDuration(text)
-	if err != nil {
+	duration, err := str2duration.ParseDuration(text)
+	if err != nil || duration < 0 {
 		return fmt.Errorf("%q is no time such as 30m, 12h or 7d", text)
 	}
 	*a = age(duration)
@@ -45,7 +38,7 @@ func pointInTime(flag, text string, now time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	var ago age
-	if ago.Set(text) == nil && ago >= 0 {
+	if ago.Set(text) == nil {
 		return now.Add(-time.Duration(ago)), nil
 	}
 	for _, layout := range pointsInTime {

@@ -13,6 +13,7 @@ func TestSeqOrTime(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"2h":                        now.Add(-2 * time.Hour),
 		"7d":                        now.Add(-7 * 24 * time.Hour),
+		"1d12h":                     now.Add(-36 * time.Hour),
 		"0s":                        now,
 		"2026-11-20T10:00":          time.Date(2026, 11, 20, 10, 0, 0, 0, zone),
 		"2026-11-20 10:00":          time.Date(2026, 11, 20, 10, 0, 0, 0, zone),
@@ -31,7 +32,7 @@ func TestSeqOrTime(t *testing.T) {
 			t.Errorf("%s: %d, %s, %v", text, seq, point, err)
 		}
 	}
-	for _, text := range []string{"", "0", "-5", "-2h", "2026-11-20", "10:00", "yesterday", "9223372036854775808"} {
+	for _, text := range []string{"", "0", "-5", "-2h", "-5d", "5 d", "5days", "99999999d", "2026-11-20", "10:00", "yesterday", "9223372036854775808"} {
 		if seq, point, err := seqOrTime("--at", text, now); err == nil {
 			t.Errorf("%q is read as %d, %s", text, seq, point)
 		}

@@ -52,7 +52,7 @@ func TestLogShowsTheRuns(t *testing.T) {
 		t.Errorf("graph:\n%s\nwant\n%s", graph, want)
 	}
 	runs := parse[[]loggedRun](commands, "log", "t")
-	if len(runs) != 4 || runs[0].Input != "Where\nto?" || runs[3].Parent != "r1" || !runs[3].IsHead || runs[2].IsHead || runs[2].LastSeq != 11 {
+	if len(runs) != 4 || runs[0].Input != "Where\nto?" || runs[3].ParentRunID != "r1" || !runs[3].IsHead || runs[2].IsHead || runs[2].LastSeq != 11 {
 		t.Errorf("JSON: %+v", runs)
 	}
 }
@@ -431,15 +431,10 @@ func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
 func TestNumbersForPeople(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int64]string{
-		0: "0 B", 999: "999 B", 1000: "1.0 kB", 25_440: "25.4 kB", 999_949: "999.9 kB", 999_951: "1.0 MB", 3_200_000_000_000: "3.2 TB",
+		0: "0 B", 999: "999 B", 1000: "1.00 kB", 25_440: "25.4 kB", 999_400: "999 kB", 1_000_000: "1.00 MB", 3_200_000_000_000: "3.20 TB",
 	} {
 		if got := bytesText(bytes); got != want {
 			t.Errorf("bytesText(%d) = %q, want %q", bytes, got, want)
-		}
-	}
-	for number, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 12_345_678: "12,345,678"} {
-		if got := thousands(number); got != want {
-			t.Errorf("thousands(%d) = %q, want %q", number, got, want)
 		}
 	}
 }
@@ -514,7 +509,7 @@ func TestStopAsksTheRunsInProgress(t *testing.T) {
 	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
 	for _, run := range []string{"a", "b", "c"} {
 		event := json.RawMessage(startedFrom("t", run, "r3"))
-		if _, err := store.Append(t.Context(), "t", run, []json.RawMessage{event}, pgagui.Parallel()); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{event}, pgagui.AppendOptions{Parallel: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,8 +35,8 @@ func (c *compactFlags) addFlags(flags *pflag.FlagSet) {
 
 // options checks the flags.
 func (c *compactFlags) options(command *cobra.Command) (jobs.CompactOptions, error) {
-	if c.workers < 1 || c.every < 1 || c.olderThan < 0 {
-		return jobs.CompactOptions{}, &usageError{problem: "--workers and --every must be 1 or more, --older-than 0 or more", command: command.CommandPath()}
+	if c.workers < 1 || c.every < 1 {
+		return jobs.CompactOptions{}, &usageError{problem: "--workers and --every must be 1 or more", command: command.CommandPath()}
 	}
 	options := jobs.CompactOptions{Workers: c.workers, OlderThan: c.olderThan}
 	if c.running {
@@ -127,7 +128,7 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	options.Progress = func(done jobs.Compacted) {
 		line.show(func() string {
 			whole := max(done.Waiting, int64(done.Runs))
-			return fmt.Sprintf("%s  %s of %s, %s", bar(int64(done.Runs), whole), thousands(int64(done.Runs)), countText(whole, "run"),
+			return fmt.Sprintf("%s  %s of %s, %s", bar(int64(done.Runs), whole), humanize.Comma(int64(done.Runs)), countText(whole, "run"),
 				countText(done.Events, "event"))
 		})
 	}

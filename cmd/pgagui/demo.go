@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -132,7 +133,7 @@ func (d *demonstration) importRecordings(ctx context.Context) error {
 		return err
 	}
 	d.table(append(rows, fmt.Sprintf("%s\tonce more:\t%s new, %s already there",
-		demoRecordings[0], thousands(again.New), thousands(again.AlreadyThere)))...)
+		demoRecordings[0], humanize.Comma(again.New), humanize.Comma(again.AlreadyThere)))...)
 	return nil
 }
 
@@ -161,7 +162,7 @@ var branchEvents = []json.RawMessage{
 
 func (d *demonstration) branch(ctx context.Context) error {
 	d.title(`Branch: go back to run-3 and say no (Store.Append, RUN_STARTED with "parentRunId":"run-3")`)
-	seq, err := d.store.Append(ctx, demoThread, "run-8", branchEvents, pgagui.AfterSeq(0))
+	seq, err := d.store.Append(ctx, pgagui.RunRef{ThreadID: demoThread, RunID: "run-8"}, branchEvents, pgagui.AppendOptions{AfterSeq: new(int64(0))})
 	if err != nil {
 		return err
 	}
@@ -207,22 +208,22 @@ func (d *demonstration) restoreRun(ctx context.Context, runID string) error {
 		return err
 	}
 	took := time.Since(begin)
-	lineage, err := d.store.Lineage(ctx, demoThread, runID)
+	lineage, err := d.store.Lineage(ctx, pgagui.RunRef{ThreadID: demoThread, RunID: runID})
 	if err != nil {
 		return err
 	}
 	var events, eventBytes int64
 	for _, run := range lineage {
-		for event, err := range d.store.RunEvents(ctx, demoThread, run, 0) {
+		for event, err := range d.store.Events(ctx, demoThread, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
 			if err != nil {
 				return err
 			}
 			events++
-			eventBytes += int64(len(event.Payload))
+			eventBytes += int64(len(event.JSON))
 		}
 	}
 	fmt.Fprintf(d.p.out, "  %s: %s in %s and %s, instead of %s in %s\n", runID, countText(len(restored.Messages), "message"),
-		bytesText(int64(len(restored.Document))), durationText(took), countText(events, "event"), bytesText(eventBytes))
+		bytesText(int64(len(restored.JSON))), durationText(took), countText(events, "event"), bytesText(eventBytes))
 	d.table(view(restored)...)
 	return nil
 }
@@ -292,7 +293,7 @@ func (d *demonstration) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		found, err := d.store.Verify(ctx, threadID)
+		found, err := d.store.Maintenance().Verify(ctx, threadID)
 		if err != nil {
 			return err
 		}

@@ -23,11 +23,13 @@ const (
 func (d *demonstration) live(ctx context.Context) error {
 	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui follow THREAD, pgagui stop THREAD)")
 	recorder := d.store.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond})
-	recording := recorder.Begin(ctx, demoThread, liveRun, pgagui.RecordOptions{})
+	recording, err := recorder.Begin(ctx, pgagui.RunRef{ThreadID: demoThread, RunID: liveRun}, pgagui.BeginOptions{})
+	if err != nil {
+		return errors.Join(err, recorder.Close(ctx))
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- talk(ctx, recording) }()
-	err := d.watch(ctx)
-	if err != nil {
+	if err = d.watch(ctx); err != nil {
 		err = errors.Join(err, recording.Close(ctx)) // the agent's context ends with it
 	}
 	return errors.Join(err, <-ended, recorder.Close(ctx))
@@ -94,7 +96,7 @@ func (d *demonstration) watch(ctx context.Context) error {
 			var list struct {
 				Messages []struct{ Content json.RawMessage }
 			}
-			if err := json.Unmarshal(event.Payload, &list); err != nil {
+			if err := json.Unmarshal(event.JSON, &list); err != nil {
 				return err
 			}
 			text.WriteString(textOf(list.Messages[len(list.Messages)-1].Content)) // the message that is being written
@@ -103,13 +105,13 @@ func (d *demonstration) watch(ctx context.Context) error {
 			continue
 		}
 		var content struct{ Delta string }
-		if err := json.Unmarshal(event.Payload, &content); err != nil {
+		if err := json.Unmarshal(event.JSON, &content); err != nil {
 			return err
 		}
 		text.WriteString(content.Delta)
 		if words++; words == wordsUntilStop {
 			stopped = time.Now()
-			if _, err := store.RequestStop(ctx, demoThread, liveRun, "the user has read enough"); err != nil {
+			if _, err := store.RequestStop(ctx, pgagui.RunRef{ThreadID: demoThread, RunID: liveRun}, pgagui.RequestStopOptions{Reason: "the user has read enough"}); err != nil {
 				return err
 			}
 		}

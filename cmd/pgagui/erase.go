@@ -102,7 +102,7 @@ func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID 
 		return pgagui.Erased{}, err
 	}
 	defer tx.Rollback(ctx)
-	erased, err := p.store(pool).WithTx(tx).Erase(ctx, threadID, options.Reason)
+	erased, err := p.store(pool).WithTx(tx).Erase(ctx, threadID, pgagui.EraseOptions{Reason: options.Reason})
 	if err != nil || options.DryRun {
 		return erased, err
 	}
@@ -169,7 +169,7 @@ func (p *program) allowCommand() *cobra.Command {
 		Args:  oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
-				refused, err := store.Allow(command.Context(), arguments[0])
+				refused, err := store.Maintenance().LiftErasure(command.Context(), arguments[0])
 				if err != nil {
 					return err
 				}

@@ -94,19 +94,19 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 	out := newEventWriter(p.out, options.null, "pgagui export")
 	for n, run := range runs {
 		namedParent, hasStarted := "", false
-		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
+		for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
 			if err != nil {
 				return err
 			}
-			if err := out.write(event.Payload, "event %d of thread %q (run %q)", event.Seq, threadID, run.ID); err != nil {
+			if err := out.write(event.JSON, "event %d of thread %q (run %q)", event.Seq, threadID, run.ID); err != nil {
 				return err
 			}
-			if !hasStarted && compaction.EventType(event.Payload) == "RUN_STARTED" {
-				namedParent, hasStarted = textMember(event.Payload, "parentRunId"), true
+			if !hasStarted && compaction.EventType(event.JSON) == "RUN_STARTED" {
+				namedParent, hasStarted = textMember(event.JSON, "parentRunId"), true
 			}
 			beside.check(run, event)
 		}
-		input, err := store.RunInput(ctx, threadID, run)
+		input, _, err := store.RunInput(ctx, threadID, run)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 		if n > 0 {
 			head = runs[n-1].ID
 		} else if !options.lineage {
-			head = run.Parent
+			head = run.ParentRunID
 		}
 		if err := beside.write(run, input, namedParent, head); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (b *besideEvents) check(run pgagui.Run, event pgagui.Event) {
 		return
 	}
 	b.exported = append(b.exported, runName{b.threadID, run.ID})
-	taken, err := b.split.add(eventfile.Event{Raw: event.Payload})
+	taken, err := b.split.add(eventfile.Event{Raw: event.JSON})
 	b.compare(taken, err)
 }
 
@@ -191,20 +191,20 @@ func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent,
 		if input != nil {
 			b.inputs++
 		}
-		if parent != run.Parent {
+		if parent != run.ParentRunID {
 			b.parents++
 		}
 		return nil
 	}
 	switch line := []byte(nil); {
-	case input == nil && parent == run.Parent:
+	case input == nil && parent == run.ParentRunID:
 		return nil
-	case request.isBody && request.run == runName{b.threadID, run.ID} && parent == run.Parent:
+	case request.isBody && request.run == runName{b.threadID, run.ID} && parent == run.ParentRunID:
 		return b.out.write(input, "the input of run %q of thread %q", run.ID, b.threadID)
 	default:
 		line = fmt.Appendf(line, `{"threadId":%s,"runId":%s`, jsonString(b.threadID), jsonString(run.ID))
-		if parent != run.Parent {
-			line = fmt.Appendf(line, `,"parentRunId":%s`, jsonString(run.Parent))
+		if parent != run.ParentRunID {
+			line = fmt.Appendf(line, `,"parentRunId":%s`, jsonString(run.ParentRunID))
 		}
 		if input != nil {
 			line = append(append(line, `,"input":`...), input...)
@@ -255,35 +255,35 @@ func (p *program) exportCompacted(
 	out := newEventWriter(p.out, options.null, "pgagui export")
 	children := map[string]int{} // that are still to come
 	for _, run := range runs {
-		children[run.Parent]++
+		children[run.ParentRunID]++
 	}
 	lineages := map[string]*compaction.Fold{} // what the lineage means of each run that has such children
-	limits, err := store.FoldLimits(ctx)
+	limits, err := store.Maintenance().FoldLimits(ctx)
 	if err != nil {
 		return err
 	}
 	for i, run := range runs {
 		lineage := compaction.New()
 		lineage.SetLimits(limits)
-		if run.Parent != "" {
-			lineage = lineages[run.Parent]
-			if children[run.Parent]--; children[run.Parent] > 0 {
+		if run.ParentRunID != "" {
+			lineage = lineages[run.ParentRunID]
+			if children[run.ParentRunID]--; children[run.ParentRunID] > 0 {
 				lineage = lineage.Clone()
 			} else {
-				delete(lineages, run.Parent)
+				delete(lineages, run.ParentRunID)
 			}
 		}
 		if children[run.ID] > 0 {
 			lineages[run.ID] = lineage
 		}
 		var events []json.RawMessage
-		for event, err := range store.RunEvents(ctx, threadID, run, 0) {
+		for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
 			if err != nil {
 				return err
 			}
-			events = append(events, event.Payload)
+			events = append(events, event.JSON)
 		}
-		input, err := store.RunInput(ctx, threadID, run)
+		input, _, err := store.RunInput(ctx, threadID, run)
 		if err != nil {
 			return err
 		}
@@ -359,5 +359,5 @@ func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, options
 	if options.runID == "" && options.lineage {
 		return store.Runs(ctx, threadID)
 	}
-	return store.Lineage(ctx, threadID, options.runID)
+	return store.Lineage(ctx, pgagui.RunRef{ThreadID: threadID, RunID: options.runID})
 }

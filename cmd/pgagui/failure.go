@@ -169,8 +169,7 @@ func explain(err error) string {
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.problem), usage.command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
-		hint := strings.Replace(refusal.Hint, "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
-		return strings.TrimSuffix(err.Error(), ".") + ". " + hint
+		return strings.Replace(err.Error(), "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
 	case hasNoSchema(err):
 		return "the schema agui is not that of this program: see pgagui migrate status (" + err.Error() + ")"
 	case isUnavailable(err):

@@ -70,7 +70,7 @@ func (p *program) follow(ctx context.Context, threadID string, options pgagui.Fo
 		if err != nil {
 			return err
 		}
-		text := []byte(event.Payload)
+		text := []byte(event.JSON)
 		if p.json {
 			if text, err = followedJSON(event); err != nil {
 				return err
@@ -94,7 +94,7 @@ func followedJSON(event pgagui.Event) ([]byte, error) {
 		RunID      string    `json:"runId"`
 		Type       string    `json:"type"`
 		RecordedAt time.Time `json:"recordedAt,omitzero"`
-	}{event.Seq, event.RunID, event.Type, event.RecordedAt}, event.Payload)
+	}{event.Seq, event.RunID, event.Type, event.RecordedAt}, event.JSON)
 }
 
 // withPayload writes a struct as JSON and the payload as its last member, which stays as it is, white space and all.

@@ -60,7 +60,7 @@ func appending(t *testing.T, commands commandLine) func(runID string, events ...
 		for _, event := range events {
 			raw = append(raw, json.RawMessage(event))
 		}
-		if _, err := store.Append(t.Context(), "t", runID, raw); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, raw, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

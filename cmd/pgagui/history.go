@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -102,7 +103,7 @@ func (p *program) history(ctx context.Context, store *pgagui.Store, threadID str
 				table = append(table, historyRow(event))
 				continue
 			}
-			text, err := withPayload(historyLine{HistoryEvent: event}, event.Payload)
+			text, err := withPayload(historyLine{HistoryEvent: event}, event.JSON)
 			if err != nil {
 				return err
 			}
@@ -136,7 +137,7 @@ func (p *program) history(ctx context.Context, store *pgagui.Store, threadID str
 func historyRow(event pgagui.HistoryEvent) []string {
 	return []string{
 		strconv.FormatInt(event.Seq, 10), event.CreatedAt.Local().Format("2006-01-02 15:04:05.000"), event.RunID, event.Type,
-		thousands(event.Count), shorten(eventText(event.Payload), 60),
+		humanize.Comma(event.Count), shorten(eventText(event.JSON), 60),
 	}
 }
 

@@ -40,7 +40,7 @@ func TestHistoryShowsWhatHappened(t *testing.T) {
 			t.Errorf("row %d is %q, want %q", i, got, row)
 		}
 	}
-	if rows := historyLines(t, commands, "t", "--raw"); len(rows) != 13 || string(rows[3].Payload) != token(1) || rows[3].Count != 1 || !rows[3].CompletedAt.IsZero() {
+	if rows := historyLines(t, commands, "t", "--raw"); len(rows) != 13 || string(rows[3].JSON) != token(1) || rows[3].Count != 1 || !rows[3].CompletedAt.IsZero() {
 		t.Errorf("raw: %+v", rows)
 	}
 	if rows := historyLines(t, commands, "t", "--type", "TEXT_MESSAGE_CONTENT", "--type", "RUN_FINISHED"); len(rows) != 4 ||
@@ -111,7 +111,7 @@ func TestHistoryEscapesWhatActsOnATerminal(t *testing.T) {
 	for _, event := range []string{
 		`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"red \u001b[31m\u0007\u202e"}`, `{"type":"\u001b]0;x\u0007"}`, spread,
 	} {
-		if _, err := store.Append(t.Context(), "t", "r\x1b[2J", []json.RawMessage{json.RawMessage(event)}); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r\x1b[2J"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

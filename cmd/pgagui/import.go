@@ -8,9 +8,11 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/legacysession"
 )
 
 func (p *program) importCommand() *cobra.Command {
@@ -109,11 +111,9 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	if err := importer.chooseTimes(ctx); err != nil {
 		return err
 	}
-	appendMessages := importer.store.AppendSessionMessages
-	if importer.keepsTimes {
-		appendMessages = importer.store.ImportSessionMessages
-	}
-	lastSeq, err := appendMessages(ctx, threadID, "session-run-", messages)
+	lastSeq, err := legacysession.Append(ctx, pool, legacysession.Session{
+		Scope: p.scope, ThreadID: threadID, RunPrefix: "session-run-", Messages: messages, KeepTimes: importer.keepsTimes,
+	})
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ const shownThreads = 20
 func (p *program) printImported(result imported) error {
 	rows := [][]string{{"THREAD", "RUNS", "EVENTS", "NEW"}}
 	for _, thread := range result.Threads[:min(len(result.Threads), shownThreads)] {
-		rows = append(rows, []string{thread.ThreadID, thousands(int64(thread.Runs)), thousands(thread.Events), thousands(thread.New)})
+		rows = append(rows, []string{thread.ThreadID, humanize.Comma(int64(thread.Runs)), humanize.Comma(thread.Events), humanize.Comma(thread.New)})
 	}
 	if len(rows) > 1 {
 		if err := p.printTable(rows); err != nil {
@@ -231,7 +231,7 @@ func (p *program) printImported(result imported) error {
 		}
 	}
 	if more := len(result.Threads) - shownThreads; more > 0 {
-		fmt.Fprintf(p.out, "… and %s more (pgagui threads lists them)\n", thousands(int64(more)))
+		fmt.Fprintf(p.out, "… and %s more (pgagui threads lists them)\n", humanize.Comma(int64(more)))
 	}
 	_, err := fmt.Fprintln(p.out, result)
 	return err
@@ -242,7 +242,7 @@ func (i imported) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %s, %s", countText(len(i.Threads), "thread"), countText(i.Runs, "run"), countText(i.Events, "event"))
 	if i.AlreadyThere > 0 {
-		fmt.Fprintf(&text, " (%s new, %s already there)", thousands(i.New), thousands(i.AlreadyThere))
+		fmt.Fprintf(&text, " (%s new, %s already there)", humanize.Comma(i.New), humanize.Comma(i.AlreadyThere))
 	}
 	fmt.Fprintf(&text, ", %s in %s", bytesText(i.Bytes), durationText(i.Duration))
 	if i.WithoutInput > 0 {

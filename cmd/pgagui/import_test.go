@@ -102,7 +102,7 @@ func TestRunsThatBreakTheProtocolKeepTheirEvents(t *testing.T) {
 		}
 	}
 	for _, run := range parse[[]loggedRun](commands, "log", thread) {
-		if want := map[string]string{"run-2": "run-1", "run-3": "run-2", "run-4": "run-1", "run-5": "run-4"}[run.ID]; run.Parent != want || run.Status != "finished" {
+		if want := map[string]string{"run-2": "run-1", "run-3": "run-2", "run-4": "run-1", "run-5": "run-4"}[run.ID]; run.ParentRunID != want || run.Status != "finished" {
 			t.Errorf("%+v, want it to follow %q", run, want)
 		}
 	}
@@ -157,7 +157,7 @@ func TestARunThatIsCutOffIsClosedOnce(t *testing.T) {
 	if !strings.HasPrefix(log, want) || !strings.Contains(strings.TrimPrefix(log, want), `"RUN_ERROR"`) {
 		t.Errorf("the log:\n%s", log)
 	}
-	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 2 || runs[0].Status != "failed" || runs[1].Parent != "r1" {
+	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 2 || runs[0].Status != "failed" || runs[1].ParentRunID != "r1" {
 		t.Errorf("runs: %+v", runs)
 	}
 
@@ -324,7 +324,7 @@ func TestImportGoesOnWithTheNextFile(t *testing.T) {
 	if log := commands.must("export", "t"); log != joinLines(slices.Concat(answer("t", "r1", 1), long, answer("t", "r3", 1))) {
 		t.Errorf("the log has %d lines", strings.Count(log, "\n"))
 	}
-	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 3 || runs[2].ID != "r3" || runs[2].Parent != "r2" {
+	if runs := parse[[]loggedRun](commands, "log", "t"); len(runs) != 3 || runs[2].ID != "r3" || runs[2].ParentRunID != "r2" {
 		t.Errorf("runs: %+v", runs)
 	}
 

@@ -292,19 +292,15 @@ func (i *importer) send(ctx context.Context) error {
 		}
 		store = store.WithTx(run.tx)
 	}
-	appendEvents := store.Append
-	if i.keepsTimes {
-		appendEvents = store.Import
-	}
 	events := make([]json.RawMessage, len(run.pending))
 	for n, event := range run.pending {
 		events[n] = event.Raw
 	}
-	options := []pgagui.AppendOption{pgagui.AfterSeq(run.seq)}
+	options := pgagui.AppendOptions{AfterSeq: &run.seq, TimesFromEvents: i.keepsTimes}
 	if run.seq == 0 {
-		options = append(options, run.beginning()...)
+		run.beginWith(&options)
 	}
-	seq, err := appendEvents(ctx, run.name.threadID, run.name.runID, events, options...)
+	seq, err := store.Append(ctx, run.name.ref(), events, options)
 	if err != nil {
 		return i.refused(err)
 	}
@@ -326,25 +322,21 @@ func (i *importer) send(ctx context.Context) error {
 	return nil
 }
 
-// beginning is what comes with the call that begins the run.
-func (r *importedRun) beginning() (options []pgagui.AppendOption) {
-	input := r.storedInput // a file that is imported again need not bring the requests again
+// beginWith adds the input and the parent to the call that begins the run.
+func (r *importedRun) beginWith(options *pgagui.AppendOptions) {
+	options.Input = r.storedInput // a second import of a file need not bring the requests
 	if r.request != nil {
 		if r.request.input != nil {
-			input = r.request.input
+			options.Input = r.request.input
 		}
 		switch parent := r.request.parent; {
 		case parent == nil, r.request.isBody && r.namesParent:
 		case *parent == "":
-			options = append(options, pgagui.NoParent())
+			options.NoParent = true
 		default:
-			options = append(options, pgagui.WithParent(*parent))
+			options.ParentRunID = *parent
 		}
 	}
-	if input != nil {
-		options = append(options, pgagui.WithInput(input))
-	}
-	return options
 }
 
 // commit appends the pending events, and makes what was appended last.
@@ -423,11 +415,7 @@ func (i *importer) close(ctx context.Context, run *importedRun, cutOff string) e
 	if run.tx != nil {
 		store = store.WithTx(run.tx)
 	}
-	abandon := store.Abandon
-	if i.keepsTimes {
-		abandon = store.AbandonImported
-	}
-	_, err := abandon(ctx, run.name.threadID, run.name.runID, cutOff)
+	_, err := store.Abandon(ctx, run.name.ref(), pgagui.AbandonOptions{Reason: cutOff, TimesFromEvents: i.keepsTimes})
 	return err
 }
 

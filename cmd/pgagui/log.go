@@ -166,7 +166,7 @@ func textOf(content json.RawMessage) string {
 func writeGraph(out io.Writer, runs []loggedRun, color bool) error {
 	nodes := make([]graph.Run, len(runs))
 	for i, run := range runs {
-		nodes[i] = graph.Run{ID: run.ID, Parent: run.Parent, Label: shorten(run.Input, 60)}
+		nodes[i] = graph.Run{ID: run.ID, Parent: run.ParentRunID, Label: shorten(run.Input, 60)}
 		if run.IsHead {
 			nodes[i].Marks = append(nodes[i].Marks, "head")
 		}
@@ -181,7 +181,7 @@ func logTable(runs []loggedRun) [][]string {
 	rows := [][]string{{" ", "RUN", "FOLLOWS", "STATUS", "SEQ", "STARTED", "INPUT"}}
 	for _, run := range runs {
 		rows = append(rows, []string{
-			headMark(run.IsHead), run.ID, orDash(run.Parent), string(run.Status),
+			headMark(run.IsHead), run.ID, orDash(run.ParentRunID), string(run.Status),
 			fmt.Sprintf("%d–%s", run.FirstSeq, lastSeqText(run.LastSeq)),
 			run.StartedAt.Local().Format("2006-01-02 15:04:05"), shorten(run.Input, 60),
 		})

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"golang.org/x/term"
 
 	"github.com/pgagui/pgagui/internal/printable"
@@ -102,36 +102,15 @@ func bar(done, whole int64) string {
 	return strings.Repeat("█", int(filled)) + strings.Repeat("░", width-int(filled))
 }
 
-// bytesText is a number of bytes for people: 612 B, 25.4 kB, 1.2 MB.
-func bytesText(bytes int64) string {
-	if bytes < 1000 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	size := float64(bytes)
-	for _, unit := range []string{"kB", "MB", "GB"} {
-		size /= 1000
-		if size < 999.95 {
-			return fmt.Sprintf("%.1f %s", size, unit)
-		}
-	}
-	return fmt.Sprintf("%.1f TB", size/1000)
-}
+// bytesText is a number of bytes for people, in three digits: 612 B, 25.4 kB, 1.20 MB.
+func bytesText(bytes int64) string { return humanize.BytesN(uint64(bytes), 3) }
 
 // countText is a number with its noun: 1 run, 12,345 runs.
 func countText[N int | int64](count N, noun string) string {
 	if count != 1 {
 		noun += "s"
 	}
-	return thousands(int64(count)) + " " + noun
-}
-
-// thousands writes a number with commas: 12,345.
-func thousands(number int64) string {
-	digits := strconv.FormatInt(number, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return humanize.Comma(int64(count)) + " " + noun
 }
 
 // durationText is a duration in three digits at most: 8 ms, 1.25 s, 3m12s.

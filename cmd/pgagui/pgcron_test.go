@@ -244,7 +244,7 @@ func (w writer) run(ctx context.Context, n int) error {
 	id := fmt.Sprint("r", n)
 	if w.random.IntN(8) == 0 {
 		left := fmt.Sprint(thread, "-left-", n)
-		if _, err := w.store.Append(ctx, left, id, []json.RawMessage{json.RawMessage(started(left, id)), json.RawMessage(textBegins)}); err != nil {
+		if _, err := w.store.Append(ctx, pgagui.RunRef{ThreadID: left, RunID: id}, []json.RawMessage{json.RawMessage(started(left, id)), json.RawMessage(textBegins)}, pgagui.AppendOptions{}); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (w writer) run(ctx context.Context, n int) error {
 	events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"run":%d}}`, n)), json.RawMessage(`{"type":"RUN_FINISHED"}`))
 	for len(events) > 0 {
 		some := min(len(events), 1+w.random.IntN(8))
-		_, err := w.store.Append(ctx, thread, id, events[:some])
+		_, err := w.store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: id}, events[:some], pgagui.AppendOptions{})
 		if errors.Is(err, pgagui.ErrRunCutOff) {
 			return nil // the machine was too busy for a sign of life in time
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -86,5 +87,5 @@ func batchesText(count int) string {
 	if count == 1 {
 		return "1 batch"
 	}
-	return thousands(int64(count)) + " batches"
+	return humanize.Comma(int64(count)) + " batches"
 }

@@ -115,25 +115,29 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	t.Parallel()
 	there, here := newCommandLine(t), newCommandLine(t)
 	store := pgagui.New(testdb.Connect(t, there.databaseURL), nil)
-	run := func(runID string, lines []string, options ...pgagui.AppendOption) {
+	run := func(runID string, lines []string, options pgagui.AppendOptions) {
 		t.Helper()
+		options.AfterSeq = new(int64(0))
 		var events []json.RawMessage
 		for _, line := range lines {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), "t", runID, events, append(options, pgagui.AfterSeq(0))...); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, events, options); err != nil {
 			t.Fatal(err)
 		}
 	}
-	input := func(text string) pgagui.AppendOption { return pgagui.WithInput(json.RawMessage(text)) }
+	input := func(text string) pgagui.AppendOptions { return pgagui.AppendOptions{Input: json.RawMessage(text)} }
 	plain := func(runID string) []string { return answer("t", runID, 1) }
 	run("r1", plain("r1"), input(requestOf("t", "r1", "one")))
 	run("r2", plain("r2"), input(`{ "messages": [{"role":"user","content":"no \u0000 id"}], "messages": [{"id":"u2","role":"user","content":"two"}]}`))
-	run("r3", plain("r3"), pgagui.WithParent("r1"))
-	run("r4", plain("r4"), pgagui.NoParent(), input(`{"state":{"a":1e400},"input":{"messages":[]}}`))
+	run("r3", plain("r3"), pgagui.AppendOptions{ParentRunID: "r1"})
+	run("r4", plain("r4"), pgagui.AppendOptions{NoParent: true, Input: json.RawMessage(`{"state":{"a":1e400},"input":{"messages":[]}}`)})
 	run("r5", []string{`{"type":"RUN_STARTED","threadId":"t","runId":"r5","parentRunId":"r1","input":{"messages":[{"id":"u5","role":"user","content":"five"}]}}`, finished},
-		pgagui.WithParent("r2"), input(strings.Replace(requestOf("t", "r5", "not five"), `"messages"`, `"parentRunId":"r3","messages"`, 1)))
-	run("r6", plain("r6"), input(requestOf("u", "r6", "of another thread")), pgagui.WithParent("r3"))
+		pgagui.AppendOptions{
+			ParentRunID: "r2",
+			Input:       json.RawMessage(strings.Replace(requestOf("t", "r5", "not five"), `"messages"`, `"parentRunId":"r3","messages"`, 1)),
+		})
+	run("r6", plain("r6"), pgagui.AppendOptions{ParentRunID: "r3", Input: json.RawMessage(requestOf("u", "r6", "of another thread"))})
 
 	folder := t.TempDir()
 	events, inputs := filepath.Join(folder, "t.ndjson"), filepath.Join(folder, "t.requests.ndjson")
@@ -192,15 +196,15 @@ func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 		{"r1", "", []string{started("t", "r1"), finished, chunk(`"messageId":"m","delta":"one"`)}},
 		{"r2", requestOf("t", "r2", "two"), []string{chunk(`"delta":"skipped"`), chunk(`"messageId":"n","delta":"three"`), finished}},
 	} {
-		options := []pgagui.AppendOption{pgagui.AfterSeq(0)}
+		options := pgagui.AppendOptions{AfterSeq: new(int64(0))}
 		if run.input != "" {
-			options = append(options, pgagui.WithInput(json.RawMessage(run.input)))
+			options.Input = json.RawMessage(run.input)
 		}
 		var events []json.RawMessage
 		for _, line := range run.lines {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), "t", run.id, events, options...); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, options); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,7 +258,7 @@ func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
 		for _, line := range lines[1:] {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), "t", lines[0], events, pgagui.AfterSeq(0)); err != nil {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: lines[0]}, events, pgagui.AppendOptions{AfterSeq: new(int64(0))}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,9 +59,9 @@ func (p *program) restore(ctx context.Context, store *pgagui.Store, threadID str
 	}
 	var text bytes.Buffer
 	if p.terminal != nil && !p.json {
-		err = json.Indent(&text, restored.Document, "", "  ")
+		err = json.Indent(&text, restored.JSON, "", "  ")
 	} else {
-		err = json.Compact(&text, restored.Document)
+		err = json.Compact(&text, restored.JSON)
 	}
 	if err != nil {
 		return err

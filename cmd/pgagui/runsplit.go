@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
@@ -15,6 +16,8 @@ import (
 type runName struct{ threadID, runID string }
 
 func (n runName) String() string { return fmt.Sprintf("run %q of thread %q", n.runID, n.threadID) }
+
+func (n runName) ref() pgagui.RunRef { return pgagui.RunRef{ThreadID: n.threadID, RunID: n.runID} }
 
 // runEvent is an event of a file with the run that it belongs to.
 type runEvent struct {

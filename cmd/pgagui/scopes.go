@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
@@ -60,7 +61,7 @@ func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, bec
 	}
 	count := countText(threads, "thread")
 	if threads > most {
-		count = "more than " + thousands(most) + " threads"
+		count = "more than " + humanize.Comma(most) + " threads"
 	}
 	_, err = fmt.Fprintf(p.messages, "scope %q: %s of other scopes %s\n", p.scope, count, became)
 	return err

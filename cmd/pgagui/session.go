@@ -117,7 +117,7 @@ func (p *program) sessionGet(ctx context.Context, store *pgagui.Store, threadID 
 	if err != nil {
 		return err
 	}
-	session, err := store.LoadSession(ctx, threadID, runID)
+	session, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: threadID, RunID: runID})
 	if err != nil {
 		return err
 	}
@@ -131,24 +131,25 @@ func (p *program) sessionGetKey(ctx context.Context, store *pgagui.Store, thread
 	}
 	var state pgagui.SessionState
 	if version != nil {
-		state, err = store.LoadSessionStateVersion(ctx, threadID, key, *version)
+		state, err = store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: threadID, Key: key}, pgagui.LoadOptions{Version: *version})
 	} else {
-		state, err = store.LoadSessionState(ctx, threadID, key, runID)
+		state, err = store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: threadID, Key: key}, pgagui.LoadOptions{RunID: runID})
 	}
+	isMissing := errors.Is(err, pgagui.ErrUnknownSessionState) || err == nil && state.JSON == nil
 	switch {
-	case err != nil:
+	case err != nil && !isMissing:
 		return err
-	case state.Document == nil && version != nil:
+	case isMissing && version != nil:
 		return fmt.Errorf("version %d of key %q of thread %q is not kept: pgagui session ls %s --versions %s shows those that are",
 			*version, key, threadID, threadID, key)
-	case state.Document == nil && runID == "":
+	case isMissing && runID == "":
 		return fmt.Errorf("thread %q has nothing of its own under the key %q: --run or --head ask for that of a run", threadID, key)
-	case state.Document == nil:
+	case isMissing:
 		return fmt.Errorf("run %q of thread %q has nothing under the key %q", runID, threadID, key)
 	case p.json:
 		return p.printJSON(state)
 	}
-	return p.writeDocument(state.Document)
+	return p.writeDocument(state.JSON)
 }
 
 // writeDocument writes the very bytes, and for a person a line break after them.
@@ -210,11 +211,11 @@ changed is not written again. Where the session has "versions", others must not 
 				if err != nil {
 					return err
 				}
-				save := pgagui.SaveState{RunID: runID, Overwrite: overwrite}
+				save := pgagui.SaveOptions{RunID: runID, Overwrite: overwrite}
 				if version != nil {
 					save.ExpectedVersion = *version
 				}
-				saved, err := store.SaveSessionState(command.Context(), arguments[0], arguments[1], document, save)
+				saved, err := store.Sessions().Save(command.Context(), pgagui.SessionKey{ThreadID: arguments[0], Key: arguments[1]}, document, save)
 				return p.printVersion(saved, err)
 			})
 		},
@@ -245,7 +246,7 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 			return &eventfile.Error{File: file, Line: 1, Err: fmt.Errorf("the session is that of thread %s, not %q", value, threadID)}
 		}
 	}
-	versions, err := store.SaveSession(ctx, session)
+	versions, err := store.Sessions().SaveAll(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -327,9 +328,9 @@ func (p *program) sessionList(ctx context.Context, store *pgagui.Store, threadID
 	}
 	var states []pgagui.SessionState
 	if key != "" {
-		states, err = store.SessionStateVersions(ctx, threadID, key, runID)
+		states, err = store.Sessions().Versions(ctx, pgagui.SessionKey{ThreadID: threadID, Key: key}, pgagui.VersionsOptions{RunID: runID})
 	} else {
-		states, err = store.SessionStates(ctx, threadID, runID)
+		states, err = store.Sessions().List(ctx, pgagui.SessionRef{ThreadID: threadID, RunID: runID})
 	}
 	if err != nil {
 		return err
@@ -337,7 +338,7 @@ func (p *program) sessionList(ctx context.Context, store *pgagui.Store, threadID
 	entries := make([]sessionEntry, len(states))
 	rows := [][]string{{"KEY", "VERSION", "RUN", "SAVED", "SIZE"}}
 	for i, state := range states {
-		entry := sessionEntry{state.Key, state.Version, state.RunID, state.SavedAt, len(state.Document), state.Document == nil}
+		entry := sessionEntry{state.Key, state.Version, state.RunID, state.SavedAt, len(state.JSON), state.JSON == nil}
 		entries[i] = entry
 		size := bytesText(int64(entry.Bytes))
 		if entry.Removed {
@@ -371,11 +372,11 @@ says so, 0 when there was nothing to remove. With --expected-version that one mu
 				if err != nil {
 					return err
 				}
-				save := pgagui.SaveState{RunID: runID, Overwrite: version == nil}
+				save := pgagui.SaveOptions{RunID: runID, Overwrite: version == nil}
 				if version != nil {
 					save.ExpectedVersion = *version
 				}
-				removed, err := store.RemoveSessionState(command.Context(), arguments[0], arguments[1], save)
+				removed, _, err := store.Sessions().Remove(command.Context(), pgagui.SessionKey{ThreadID: arguments[0], Key: arguments[1]}, save)
 				return p.printVersion(removed, err)
 			})
 		},

@@ -39,8 +39,8 @@ func TestSessionStateGoesInAndOutByteForByte(t *testing.T) {
 	}
 	state := parse[pgagui.SessionState](commands, "session", "get", "t", "memory", "--run", "r3")
 	if state.Key != "memory" || state.RunID != "r2" || state.Version != 2 || state.SavedAt.IsZero() ||
-		string(state.Document) != `{"$type":"Memory","a":"\u0000\ud83d","a":1e400}` {
-		t.Errorf("JSON: %+v %s", state, state.Document)
+		string(state.JSON) != `{"$type":"Memory","a":"\u0000\ud83d","a":1e400}` {
+		t.Errorf("JSON: %+v %s", state, state.JSON)
 	}
 
 	// A whole session, there and back.
@@ -94,7 +94,7 @@ func TestSessionListAndRemove(t *testing.T) {
 		t.Errorf("table:\n%s", table)
 	}
 	put(`3`, "memory", "--head", "--overwrite")
-	if state := parse[pgagui.SessionState](commands, "session", "get", "t", "memory", "--head"); state.RunID != "r4" || string(state.Document) != "3" {
+	if state := parse[pgagui.SessionState](commands, "session", "get", "t", "memory", "--head"); state.RunID != "r4" || string(state.JSON) != "3" {
 		t.Errorf("the head has %+v", state)
 	}
 	if removed := commands.must("session", "rm", "t", "memory", "--head"); removed != "5\n" {

@@ -60,7 +60,7 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	if p.json {
 		return p.showJSON(restored, conversation)
 	}
-	runs, err := store.Lineage(ctx, threadID, restored.RunID)
+	runs, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID})
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func knownCalls(ctx context.Context, store *pgagui.Store, restored *pgagui.Resto
 		return nil, nil
 	}
 	// A run in progress may have gone on meanwhile.
-	calls, err := store.ToolCalls(ctx, restored.ThreadID, pgagui.At{RunID: restored.RunID, Seq: restored.Seq}, 0)
+	calls, err := store.ToolCalls(ctx, restored.ThreadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: restored.RunID, Seq: restored.Seq}})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/jobs"
@@ -40,20 +41,20 @@ func (p *program) stats(ctx context.Context) error {
 		}
 		return fmt.Sprintf("%s, the first for %s", countText(runs, "run"), durationText(time.Duration(seconds*float64(time.Second))))
 	}
-	running := thousands(stats.RunningRuns)
+	running := humanize.Comma(stats.RunningRuns)
 	if stats.RunningRuns > 0 {
 		running += fmt.Sprintf(", %s stale, longest silence %s",
-			thousands(stats.StaleRuns), durationText(time.Duration(stats.OldestSignOfLife*float64(time.Second))))
+			humanize.Comma(stats.StaleRuns), durationText(time.Duration(stats.OldestSignOfLife*float64(time.Second))))
 	}
 	quarantined := "none"
 	if stats.QuarantinedRuns > 0 {
 		quarantined = countText(stats.QuarantinedRuns, "run") + " (select * from agui.quarantine)"
 	}
 	return p.printTable([][]string{
-		{"threads", thousands(stats.Threads) + fmt.Sprintf(" (%s erased)", thousands(stats.ErasedThreads))},
+		{"threads", humanize.Comma(stats.Threads) + fmt.Sprintf(" (%s erased)", humanize.Comma(stats.ErasedThreads))},
 		{"runs", fmt.Sprintf("%s: %s finished, %s failed, %s in progress",
-			thousands(stats.Runs), thousands(stats.FinishedRuns), thousands(stats.FailedRuns), thousands(stats.RunningRuns))},
-		{"events", thousands(stats.Events)},
+			humanize.Comma(stats.Runs), humanize.Comma(stats.FinishedRuns), humanize.Comma(stats.FailedRuns), humanize.Comma(stats.RunningRuns))},
+		{"events", humanize.Comma(stats.Events)},
 		{"log on disk", fmt.Sprintf("%s, %s repacked", bytesText(stats.LogDiskBytes), countText(stats.RepackedRuns, "run"))},
 		{"snapshots on disk", bytesText(stats.SnapshotDiskBytes)},
 		{"threads and runs on disk", bytesText(stats.TreeDiskBytes)},

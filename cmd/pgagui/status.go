@@ -30,7 +30,7 @@ and heartbeat_lease, see the view agui.setting) is stale: "pgagui reap" closes i
 }
 
 func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, runID string) error {
-	status, err := store.Status(ctx, threadID, runID)
+	status, err := store.Status(ctx, pgagui.RunRef{ThreadID: threadID, RunID: runID})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type stopResult struct {
 }
 
 func (p *program) stop(ctx context.Context, store *pgagui.Store, threadID, runID, reason string) error {
-	runs, err := store.RequestStop(ctx, threadID, runID, reason)
+	runs, err := store.RequestStop(ctx, pgagui.RunRef{ThreadID: threadID, RunID: runID}, pgagui.RequestStopOptions{Reason: reason})
 	switch {
 	case err != nil:
 		return err

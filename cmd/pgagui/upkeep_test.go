@@ -134,7 +134,7 @@ func setLease(t *testing.T, commands commandLine, lease string) {
 func leaveRun(t *testing.T, commands commandLine, threadID, runID string) {
 	t.Helper()
 	events := []json.RawMessage{json.RawMessage(started(threadID, runID)), json.RawMessage(textBegins)}
-	if _, err := pgagui.New(testdb.Connect(t, commands.databaseURL), nil).Append(t.Context(), threadID, runID, events); err != nil {
+	if _, err := pgagui.New(testdb.Connect(t, commands.databaseURL), nil).Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, events, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

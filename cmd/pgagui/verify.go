@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -194,7 +195,7 @@ func summary(done jobs.Verified) string {
 		found = countText(done.Problems, "problem")
 	}
 	if done.Repaired > 0 {
-		found += fmt.Sprintf(", %s repaired", thousands(int64(done.Repaired)))
+		found += fmt.Sprintf(", %s repaired", humanize.Comma(int64(done.Repaired)))
 	}
 	if done.Notes > 0 {
 		found += ", " + countText(done.Notes, "note")

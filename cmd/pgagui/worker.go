@@ -71,9 +71,6 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	if err != nil {
 		return err
 	}
-	if how.verifySince < 0 {
-		return wrong("--verify-since must be 0 or more")
-	}
 	if how.grace < 0 || (*how.schedules["erase"] != off) != (how.eraseAfter > 0) {
 		return wrong("--erase and --erase-after go together, and --grace must be 0 or more")
 	}

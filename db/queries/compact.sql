@@ -15,7 +15,8 @@ select agui_internal.begin_step();
 -- that is not from the queue.
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
-    sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'), @passed_over::pg_catalog.uuid[], true
+    sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'),
+    @passed_over::pg_catalog.uuid[], true, @after_no::int
 ) as next
 where (next).run_no is not null;
 
@@ -42,7 +43,7 @@ select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg
 select agui.retry(@job::pg_catalog.text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread that are due (run_no 0: all), or that one.
+-- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
@@ -51,7 +52,8 @@ where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
     and run.log_bytes is null
     and run.status operator(pg_catalog.<>) 'running'
     and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity')
-    and (@run_no::int operator(pg_catalog.=) 0 or run.run_no operator(pg_catalog.=) @run_no::int)
+    and run.run_no operator(pg_catalog.>) case when @run_no::int operator(pg_catalog.=) 0 then @after_no::int else @run_no::int operator(pg_catalog.-) 1 end
+    and run.run_no operator(pg_catalog.<=) case when @run_no::int operator(pg_catalog.=) 0 then 2147483647 else @run_no::int end
 order by run.run_no
 limit @max_runs::int;
 

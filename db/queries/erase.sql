@@ -2,8 +2,8 @@
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui.erase(@thread_id::pg_catalog.text, sqlc.narg(reason)::pg_catalog.text, @scope::pg_catalog.text) as erasure;
 
--- name: Allow :one
-select agui.lift_erasure(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::boolean as was_refused;
+-- name: LiftErasure :one
+select agui.lift_erasure(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::boolean as was_erased;
 
 -- name: ThreadsWithoutNews :many
 select

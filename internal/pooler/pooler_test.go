@@ -83,7 +83,7 @@ func converse(t *testing.T, store *pgagui.Store, threadID string, tokens int) er
 	var seq int64
 	for _, event := range written {
 		var err error
-		if seq, err = store.Append(ctx, threadID, "r", []json.RawMessage{event}, pgagui.AfterSeq(seq)); err != nil {
+		if seq, err = store.Append(ctx, pgagui.RunRef{ThreadID: threadID, RunID: "r"}, []json.RawMessage{event}, pgagui.AppendOptions{AfterSeq: new(seq)}); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func converse(t *testing.T, store *pgagui.Store, threadID string, tokens int) er
 		if err != nil {
 			return err
 		}
-		if string(event.Payload) != string(written[read]) {
-			return fmt.Errorf("event %d of %s is %s, want %s", event.Seq, threadID, event.Payload, written[read])
+		if string(event.JSON) != string(written[read]) {
+			return fmt.Errorf("event %d of %s is %s, want %s", event.Seq, threadID, event.JSON, written[read])
 		}
 		read++
 	}

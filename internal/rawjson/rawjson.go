@@ -1,7 +1,14 @@
-// Package rawjson carries JSON between Go and the database as it is.
+// Package rawjson works on JSON as text: nothing is decoded that nobody asks for, and what is not changed keeps its spelling,
+// white space and order.
+//
+//   - [WalkObject], [WalkArray], [SkipValue] and their like scan a text in place, and check it. They accept what encoding/json accepts.
+//   - [Decode] and [Quote] turn the text of a string into its characters and back. Half of a surrogate pair is not lost.
+//   - [Object] changes single members of a document.
+//   - [Text] and [Binary] carry JSON between Go and the database.
 package rawjson
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
@@ -51,44 +58,34 @@ type Binary []byte
 
 // Value is Text.Value.
 func (b Binary) Value() (driver.Value, error) {
-	if !isBinary(b) {
+	value, err := Text(b).Value()
+	if err == nil && !isBinary(b) {
 		return nil, ErrInvalid
 	}
-	return Text(b).Value()
+	return value, err
 }
 
-// isBinary reports whether jsonb takes a JSON text: it holds neither \u0000 nor half of a surrogate pair.
+// isBinary reports whether jsonb takes a valid JSON text: it holds neither \u0000 nor half of a surrogate pair.
 func isBinary(text []byte) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 {
+			return true
+		}
+		text = text[at:]
+		if text[1] != 'u' {
+			text = text[2:]
 			continue
 		}
-		i++
-		if i+4 >= len(text) || text[i] != 'u' {
-			continue
-		}
-		unit := text[i+1 : i+5]
-		if string(unit) == "0000" {
+		unit := CodeUnit(text)
+		text = text[6:]
+		switch {
+		case unit == 0 || IsLowSurrogate(unit), IsHighSurrogate(unit) && !HasLowSurrogate(text):
 			return false
+		case IsHighSurrogate(unit):
+			text = text[6:]
 		}
-		if isHigh, isLow := isSurrogate(unit, "89ab"), isSurrogate(unit, "cdef"); isLow || isHigh && !followedByLow(text[i+5:]) {
-			return false
-		} else if isHigh {
-			i += 6
-		}
-		i += 4
 	}
-	return true
-}
-
-func followedByLow(text []byte) bool {
-	return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' && isSurrogate(text[2:6], "cdef")
-}
-
-// isSurrogate reports whether the digits of an escape are those of half of a pair: D, then one of these.
-func isSurrogate(unit []byte, seconds string) bool {
-	second := unit[1] | 0x20 // in lower case
-	return unit[0]|0x20 == 'd' && (second == seconds[0] || second == seconds[1] || second == seconds[2] || second == seconds[3])
 }
 
 // String returns a text as a string that shares its memory, so the text must not be changed any more.

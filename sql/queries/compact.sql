@@ -15,7 +15,8 @@ select agui_internal.begin_step();
 -- that is not from the queue.
 select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
 from agui_internal.choose_to_compact(
-    sqlc.narg(near)::uuid, coalesce(sqlc.narg(from_at)::timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::timestamptz, 'infinity'), @passed_over::uuid[], true
+    sqlc.narg(near)::uuid, coalesce(sqlc.narg(from_at)::timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::timestamptz, 'infinity'),
+    @passed_over::uuid[], true, @after_no::int
 ) as next
 where (next).run_no is not null;
 
@@ -42,7 +43,7 @@ select count(*) from agui.quarantine where quarantine.job = @job::text;
 select agui.retry(@job::text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread that are due (run_no 0: all), or that one.
+-- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
 select
     run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
     agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
@@ -51,7 +52,8 @@ where run.thread_key = @thread_key::uuid
     and run.log_bytes is null
     and run.status <> 'running'
     and run.ended_at <= coalesce(sqlc.narg(due_by)::timestamptz, 'infinity')
-    and (@run_no::int = 0 or run.run_no = @run_no::int)
+    and run.run_no > case when @run_no::int = 0 then @after_no::int else @run_no::int - 1 end
+    and run.run_no <= case when @run_no::int = 0 then 2147483647 else @run_no::int end
 order by run.run_no
 limit @max_runs::int;
 

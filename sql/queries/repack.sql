@@ -1,7 +1,7 @@
 -- name: NextToRepack :one
 -- No row: there is none.
 select (due).thread_key::uuid as thread_key, (due).run_no::int as run_no
-from agui_internal.next_to_repack(sqlc.narg(near)::uuid, sqlc.narg(older_than)::interval, @passed_over::uuid[]) as due
+from agui_internal.next_to_repack(sqlc.narg(near)::uuid, sqlc.narg(older_than)::interval, @passed_over::uuid[], @after_no::int) as due
 where (due).thread_key is not null;
 
 -- name: RepackRun :one

@@ -82,7 +82,7 @@ drop function agui_internal.snapshot_bytes(document_bytes bigint, new_messages b
 drop function agui_internal.run_size(thread_key uuid, run_no int, through_seq bigint, out n bigint, out log_bytes bigint);
 drop function agui_internal.prune_snapshots(thread_key uuid);
 drop function agui_internal.previous_tip(thread_key uuid, before_no int);
-drop function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz);
+drop function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz, after_no int);
 drop function agui_internal.mark_compacted(thread_key uuid, run_nos int[], last_seqs bigint[], ns bigint[], log_bytes bigint[]);
 drop function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int);
 drop function agui_internal.lineage_behind(thread_key uuid, run_no int, base_no int);
@@ -96,7 +96,7 @@ drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos 
 drop function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz);
 drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold, stop_at timestamptz);
 drop type agui_internal.carried_fold;
-drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, out thread_key uuid, out run_no int, out place timestamptz);
+drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, after_no int, out thread_key uuid, out run_no int, out place timestamptz);
 drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint);
 drop function agui_internal.add_snapshot(thread_key uuid, run_no int, through_seq bigint, lows int[], highs int[], state text, print_state boolean, interrupts json, lanes json);
 drop function agui_internal.add_messages(thread_key uuid, message_nos int[], message_ids text[], roles text[], bodies text[], print boolean[]);
@@ -115,7 +115,7 @@ drop function agui_internal.inspect_session(session json, place bigint);
 drop type agui_internal.session_input;
 drop function agui_internal.ensure_writable_thread(thread_id text, scope text);
 drop function agui_internal.repack_run(thread_key uuid, run_no int, after_seq bigint, out next_seq bigint, out joined int, out is_busy boolean);
-drop function agui_internal.next_to_repack(near uuid, older_than interval, passed_over uuid[], out thread_key uuid, out run_no int);
+drop function agui_internal.next_to_repack(near uuid, older_than interval, passed_over uuid[], after_no int, out thread_key uuid, out run_no int);
 drop function agui_internal.join_batches(thread_key uuid, from_seq bigint, through_seq bigint);
 drop function agui_internal.seq_at(thread_key uuid, at_seq bigint, at_time timestamptz);
 drop function agui_internal.refuse_quarantined(run agui.run, until bigint);

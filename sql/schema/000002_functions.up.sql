@@ -4660,7 +4660,7 @@ begin
         -- The commit of a run includes the note of the next run. If this process is killed in that
         -- run (out of memory, time limit), the next call compacts the other runs first.
         exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
-        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
+        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false, next.run_no);
         commit;
         set local search_path = pg_catalog, pg_temp;
         if next.run_no is not null then
@@ -5118,7 +5118,7 @@ begin
             if runs < max_runs is not false
                 and (near is null and max_time > '0' or pg_catalog.clock_timestamp() < stop_at) is not false
             then
-                select * into next from agui_internal.next_to_repack(near, older_than, busy);
+                select * into next from agui_internal.next_to_repack(near, older_than, busy, coalesce(next.run_no, 0));
                 if next.run_no is null and busy <> '{}' and not has_come_back then
                     has_come_back := true;
                     busy := '{}';
@@ -10808,10 +10808,19 @@ begin
     for run in
         select begun.run_no, begun.first_seq, requested.through_seq
         from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
-        join agui.run_input as given
-            on given.thread_key = input_places.thread_key and given.run_no = requested.run_no
-        join agui.run as begun
-            on begun.thread_key = given.thread_key and begun.run_no = given.run_no
+        -- One look-up in an index for each: a join might read all runs of the thread.
+        cross join lateral (
+            select given.run_no
+            from agui.run_input as given
+            where given.thread_key = input_places.thread_key and given.run_no = requested.run_no
+            limit 1
+        ) as given
+        cross join lateral (
+            select of_input.run_no, of_input.first_seq
+            from agui.run as of_input
+            where of_input.thread_key = input_places.thread_key and of_input.run_no = given.run_no
+            limit 1
+        ) as begun
         order by begun.run_no
     loop
         -- It is usually in the first batch, and then no other batch is read.
@@ -13185,7 +13194,7 @@ declare
     row_count  int := 0;
 begin
     -- Usually all rows fit, and the loop would take as long as reading them.
-    if input_seqs = '{}' then
+    if coalesce(cardinality(input_seqs), 0) = 0 then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
         from (
@@ -13393,6 +13402,7 @@ create or replace function agui_internal.next_to_repack(
     near        uuid,
     older_than  interval,
     passed_over uuid[] default '{}',
+    after_no    int default 0,
     out thread_key uuid,
     out run_no     int
 )
@@ -13411,7 +13421,7 @@ begin
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
-    where run.thread_key = near and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+    where run.thread_key = near and run.run_no > after_no and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
         and not exists (
             select
@@ -13423,6 +13433,7 @@ begin
     if found then
         return;
     end if;
+    -- Runs of the thread near that have become due before after_no meanwhile are among these.
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
@@ -13456,13 +13467,13 @@ begin
 end
 $$;
 
-comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
+comment on function agui_internal.next_to_repack(uuid, interval, uuid[], int) is
     'The next run to repack, one that ended at least older_than ago (null: '
-    'agui_internal.repack_after()): a run of the thread near while it has one, then the run that '
-    'ended first, finally one with a failed attempt that may be retried now. Only in scopes of the '
-    'role. Nulls: there is none.';
+    'agui_internal.repack_after()): a run of the thread near after the run after_no, which avoids '
+    'reading the runs already done, while there is one; then the run that ended first; finally one '
+    'with a failed attempt that may be retried now. Only in scopes of the role. Nulls: there is none.';
 
-revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
+revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[], int) from public;
 
 -- sql/internal/repack/repack_run.sql
 create or replace function agui_internal.repack_run(
@@ -14270,6 +14281,7 @@ create or replace function agui_internal.choose_to_compact(
     due_by       timestamptz,
     passed_over  uuid[],
     whole_threads boolean,
+    after_no     int default 0,
     out thread_key uuid,
     out run_no     int,
     out place      timestamptz
@@ -14285,7 +14297,7 @@ begin
     perform agui_internal.own_key(near);
     select * into own from agui_internal.own_keys();
     if near is not null then
-        run_no := agui_internal.next_to_compact(near, due_by);
+        run_no := agui_internal.next_to_compact(near, due_by, after_no);
         if run_no is null then
             -- The whole thread is done except for what waits, so it is no longer processed run by
             -- run.
@@ -14344,15 +14356,15 @@ begin
 end
 $$;
 
-comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
     'Chooses what to compact next and notes it; commit the note before beginning the run. The '
-    'choice is the next run of the thread near; else, from the position from_at in the queue on, a '
-    'run of the thread whose run ended first; else, from the beginning, a run of a thread that has '
-    'notes. whole_threads: run_no is 0 for a thread without notes, whose runs are then processed '
-    'in one transaction. Nulls: there is none. Threads that others hold, and threads outside the '
-    'scopes of the role, are skipped.';
+    'choice is the next run of the thread near, where after_no is the last run done; else, from the '
+    'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
+    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
+    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
+    'others hold, and threads outside the scopes of the role, are skipped.';
 
-revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;
 
 -- sql/internal/types/carried_fold.sql
 -- The result of agui_internal.compact_run, an input for the next run of the lineage: so each run is
@@ -14686,7 +14698,10 @@ begin
     perform agui_internal.own_key(thread_key);
     perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
     from agui.snapshot as snapshot
-    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
+    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos)
+        -- So that no plan reads all snapshots of the thread.
+        and snapshot.run_no >= (select min(number) from unnest(run_nos) as number)
+        and snapshot.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 
@@ -14826,7 +14841,10 @@ begin
     update agui.run as run
     set n = compacted.n, log_bytes = compacted.log_bytes
     from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
-    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
+        -- What the join says too: so that no plan reads all runs of the thread.
+        and run.run_no >= (select min(number) from unnest(run_nos) as number)
+        and run.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 
@@ -14838,7 +14856,7 @@ comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[]
 revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;
 
 -- sql/internal/snapshots/next_to_compact.sql
-create or replace function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz)
+create or replace function agui_internal.next_to_compact(thread_key uuid, due_by timestamptz, after_no int default 0)
 returns int
 language plpgsql
 stable
@@ -14846,35 +14864,46 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    waiting int[] := '{}';
+    waiting int[];
     next_no int;
+    waits_for_parent boolean;
 begin
-    -- First runs without a failed attempt, then those that may be retried.
-    for attempt in 1 .. 2 loop
-        waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt = 1);
+    -- First runs without a failed attempt, then those that may be retried. Before both, attempt 0
+    -- searches after the run after_no, which avoids reading all runs that are done.
+    for attempt in case when after_no > 0 then 0 else 1 end .. 2 loop
+        waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt < 2);
         -- Parents before children. A parent has ended before its children, so it is due when they
         -- are.
-        select run.run_no into next_no
+        select
+            run.run_no,
+            exists (
+                select
+                from agui.run as parent
+                where parent.thread_key = run.thread_key and parent.run_no = run.parent_no and parent.log_bytes is null
+            )
+        into next_no, waits_for_parent
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
+            and run.run_no > case when attempt = 0 then after_no else 0 end
             and run.log_bytes is null
             and run.status <> 'running'
             and run.ended_at <= due_by
             and run.run_no <> all (waiting)
         order by run.run_no
         limit 1;
-        exit when found or waiting = '{}';
+        -- A parent that ended late, or that something was appended to, may be before after_no.
+        exit when case when attempt = 0 then not waits_for_parent else found or waiting = '{}' end;
     end loop;
     return next_no;
 end
 $$;
 
-comment on function agui_internal.next_to_compact(uuid, timestamptz) is
+comment on function agui_internal.next_to_compact(uuid, timestamptz, int) is
     'The number of the next run of a thread that compaction has to process, one that ended by '
-    'due_by; null: there is none. Runs in quarantine, and those that continue from them, are '
-    'skipped.';
+    'due_by; null: there is none. after_no is the last run done (0: none): runs after it come '
+    'first. Runs in quarantine, and those that continue from them, are skipped.';
 
-revoke execute on function agui_internal.next_to_compact(uuid, timestamptz) from public;
+revoke execute on function agui_internal.next_to_compact(uuid, timestamptz, int) from public;
 
 -- sql/internal/snapshots/previous_tip.sql
 create or replace function agui_internal.previous_tip(thread_key uuid, before_no int default null)
@@ -14965,15 +14994,18 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    select sum(batch.n), sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run.thread_key, run.run_no)
+    -- The run's first_seq as a subquery bounds the scan. As a join, which may read all batches before it, it would not.
+    select
+        sum(batch.n),
+        sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run_size.thread_key, run_size.run_no)
     into n, log_bytes
-    from agui.run as run
-    join agui.batch as batch
-        on batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq >= run.first_seq and batch.first_seq <= run_size.through_seq
-    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
-    group by run.thread_key, run.run_no;
+    from agui.batch as batch
+    where batch.thread_key = run_size.thread_key
+        and batch.run_no = run_size.run_no
+        and batch.first_seq >= (
+            select run.first_seq from agui.run as run where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+        )
+        and batch.first_seq <= run_size.through_seq;
 end
 $$;
 
@@ -18872,7 +18904,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''d6dc0943b7bfbdc8f6ed4a5ed4fb4801ec8f3769453b28f0f3f2d543b4a78fbb'', ''{
+as 'select 2, ''0aeea9a0b73a724fe6354e3423376d7c153baea284d33aa485f6b9be350b100b'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/database"
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
@@ -279,28 +279,26 @@ func checkServer(ctx context.Context, connection *pgx.Conn) error {
 // lock takes the lock by polling: a session that waits for an advisory lock holds a snapshot, which a migration that
 // builds an index concurrently would wait for in turn.
 func lock(ctx context.Context, connection *pgx.Conn) error {
-	for {
-		var locked bool
-		if err := connection.QueryRow(ctx, `select pg_try_advisory_lock($1)`, int64(migrationLock)).Scan(&locked); err != nil {
-			return fmt.Errorf("lock the database for migrations: %w", err)
+	errLocked := errors.New("another process migrates the database")
+	isLocked := false
+	_, err := backoff.Retry(ctx, func() (got bool, err error) {
+		if err := connection.QueryRow(ctx, `select pg_try_advisory_lock($1)`, int64(migrationLock)).Scan(&got); err != nil {
+			return false, backoff.Permanent(fmt.Errorf("lock the database for migrations: %w", err))
 		}
-		if locked {
-			return nil
+		if isLocked = !got; isLocked {
+			return false, errLocked
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("another process migrates the database: %w", err)
-		}
+		return true, nil
+	}, backoff.WithBackOff(pauses(100*time.Millisecond, 100*time.Millisecond)), backoff.WithMaxElapsedTime(0))
+	if err != nil && isLocked {
+		return fmt.Errorf("%w: %w", errLocked, err)
 	}
+	return err
 }
 
-// pause lets about so much time pass before the next try, each time another, so that processes that began together spread out.
-func pause(ctx context.Context, about time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(about/2 + rand.N(about)):
-		return nil
-	}
+// pauses between tries become longer, up to about the longest. They differ, so that processes that began together spread out.
+func pauses(first, longest time.Duration) backoff.BackOff {
+	return &backoff.ExponentialBackOff{InitialInterval: first, Multiplier: 2, MaxInterval: longest, RandomizationFactor: 0.5}
 }
 
 // newEngine sets golang-migrate up with the version table in the schema agui.
@@ -363,20 +361,23 @@ func untilLocked(ctx context.Context, try func() error) error {
 		lockNotAvailable = "55P03"
 		deadlockDetected = "40P01"
 	)
-	length := lockTimeout / 4
-	for deadline := time.Now().Add(patience); ; {
+	isBusy := false
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := try()
 		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != lockNotAvailable && refusal.Code != deadlockDetected {
-			return err
+		isBusy = errors.As(err, &refusal) && (refusal.Code == lockNotAvailable || refusal.Code == deadlockDetected)
+		if err != nil && !isBusy {
+			err = backoff.Permanent(err)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: other sessions held locks for %s: repeat it when long transactions have ended", ErrBusy, patience)
-		}
-		if err := pause(ctx, length); err != nil {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
-		}
-		length = min(2*length, longestPause)
+		return struct{}{}, err
+	}, backoff.WithBackOff(pauses(lockTimeout/4, longestPause)), backoff.WithMaxElapsedTime(patience))
+	switch {
+	case err == nil || !isBusy:
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+	default:
+		return fmt.Errorf("%w: other sessions held locks for %s: repeat it when long transactions have ended", ErrBusy, patience)
 	}
 }
 

@@ -87,7 +87,7 @@ func (r *round) check(log map[string][]loggedEvent) {
 // verify checks that nothing is wrong with a thread: its snapshots mean what its log does.
 func (r *round) verify(thread string) {
 	r.t.Helper()
-	problems, err := pgagui.New(r.pool, nil).Verify(r.t.Context(), thread)
+	problems, err := pgagui.New(r.pool, nil).Maintenance().Verify(r.t.Context(), thread)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (r reader) follow(store *pgagui.Store, stage *stage, number int) error {
 		if err != nil {
 			return err
 		}
-		stage.print(followerLine{Reader: number, sighting: see(event.RunID, event.Position(), event.Payload)})
+		stage.print(followerLine{Reader: number, sighting: see(event.RunID, event.Position(), event.JSON)})
 		if r.Slow && rand.IntN(20) == 0 {
 			stage.pause(rand.N(500 * time.Millisecond))
 		}

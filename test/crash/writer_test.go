@@ -92,8 +92,12 @@ type agent struct {
 func (a *agent) emit(recorder *pgagui.Recorder) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	a.recording = recorder.Begin(ctx, a.thread, a.run, pgagui.RecordOptions{Input: inputOf(a.run)})
-	err := a.events(ctx)
+	var err error
+	a.recording, err = recorder.Begin(ctx, pgagui.RunRef{ThreadID: a.thread, RunID: a.run}, pgagui.BeginOptions{Input: inputOf(a.run)})
+	if err != nil {
+		panic(err) // the recorder is open, and the input is JSON
+	}
+	err = a.events(ctx)
 	if closeErr := a.recording.Close(ctx); err == nil {
 		err = closeErr
 	}

@@ -93,7 +93,7 @@ begin
         -- The commit of a run includes the note of the next run. If this process is killed in that
         -- run (out of memory, time limit), the next call compacts the other runs first.
         exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
-        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false);
+        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false, next.run_no);
         commit;
         set local search_path = pg_catalog, pg_temp;
         if next.run_no is not null then

@@ -75,7 +75,7 @@ begin
             if runs < max_runs is not false
                 and (near is null and max_time > '0' or pg_catalog.clock_timestamp() < stop_at) is not false
             then
-                select * into next from agui_internal.next_to_repack(near, older_than, busy);
+                select * into next from agui_internal.next_to_repack(near, older_than, busy, coalesce(next.run_no, 0));
                 if next.run_no is null and busy <> '{}' and not has_come_back then
                     has_come_back := true;
                     busy := '{}';

@@ -13,10 +13,19 @@ begin
     for run in
         select begun.run_no, begun.first_seq, requested.through_seq
         from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
-        join agui.run_input as given
-            on given.thread_key = input_places.thread_key and given.run_no = requested.run_no
-        join agui.run as begun
-            on begun.thread_key = given.thread_key and begun.run_no = given.run_no
+        -- One look-up in an index for each: a join might read all runs of the thread.
+        cross join lateral (
+            select given.run_no
+            from agui.run_input as given
+            where given.thread_key = input_places.thread_key and given.run_no = requested.run_no
+            limit 1
+        ) as given
+        cross join lateral (
+            select of_input.run_no, of_input.first_seq
+            from agui.run as of_input
+            where of_input.thread_key = input_places.thread_key and of_input.run_no = given.run_no
+            limit 1
+        ) as begun
         order by begun.run_no
     loop
         -- It is usually in the first batch, and then no other batch is read.

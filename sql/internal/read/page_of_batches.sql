@@ -20,7 +20,7 @@ declare
     row_count  int := 0;
 begin
     -- Usually all rows fit, and the loop would take as long as reading them.
-    if input_seqs = '{}' then
+    if coalesce(cardinality(input_seqs), 0) = 0 then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
         from (

@@ -2,6 +2,7 @@ create or replace function agui_internal.next_to_repack(
     near        uuid,
     older_than  interval,
     passed_over uuid[] default '{}',
+    after_no    int default 0,
     out thread_key uuid,
     out run_no     int
 )
@@ -20,7 +21,7 @@ begin
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
-    where run.thread_key = near and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
+    where run.thread_key = near and run.run_no > after_no and run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
         and not exists (
             select
@@ -32,6 +33,7 @@ begin
     if found then
         return;
     end if;
+    -- Runs of the thread near that have become due before after_no meanwhile are among these.
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui.run as run
@@ -65,10 +67,10 @@ begin
 end
 $$;
 
-comment on function agui_internal.next_to_repack(uuid, interval, uuid[]) is
+comment on function agui_internal.next_to_repack(uuid, interval, uuid[], int) is
     'The next run to repack, one that ended at least older_than ago (null: '
-    'agui_internal.repack_after()): a run of the thread near while it has one, then the run that '
-    'ended first, finally one with a failed attempt that may be retried now. Only in scopes of the '
-    'role. Nulls: there is none.';
+    'agui_internal.repack_after()): a run of the thread near after the run after_no, which avoids '
+    'reading the runs already done, while there is one; then the run that ended first; finally one '
+    'with a failed attempt that may be retried now. Only in scopes of the role. Nulls: there is none.';
 
-revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[]) from public;
+revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[], int) from public;

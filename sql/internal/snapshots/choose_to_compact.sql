@@ -4,6 +4,7 @@ create or replace function agui_internal.choose_to_compact(
     due_by       timestamptz,
     passed_over  uuid[],
     whole_threads boolean,
+    after_no     int default 0,
     out thread_key uuid,
     out run_no     int,
     out place      timestamptz
@@ -19,7 +20,7 @@ begin
     perform agui_internal.own_key(near);
     select * into own from agui_internal.own_keys();
     if near is not null then
-        run_no := agui_internal.next_to_compact(near, due_by);
+        run_no := agui_internal.next_to_compact(near, due_by, after_no);
         if run_no is null then
             -- The whole thread is done except for what waits, so it is no longer processed run by
             -- run.
@@ -78,12 +79,12 @@ begin
 end
 $$;
 
-comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) is
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
     'Chooses what to compact next and notes it; commit the note before beginning the run. The '
-    'choice is the next run of the thread near; else, from the position from_at in the queue on, a '
-    'run of the thread whose run ended first; else, from the beginning, a run of a thread that has '
-    'notes. whole_threads: run_no is 0 for a thread without notes, whose runs are then processed '
-    'in one transaction. Nulls: there is none. Threads that others hold, and threads outside the '
-    'scopes of the role, are skipped.';
+    'choice is the next run of the thread near, where after_no is the last run done; else, from the '
+    'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
+    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
+    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
+    'others hold, and threads outside the scopes of the role, are skipped.';
 
-revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean) from public;
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;

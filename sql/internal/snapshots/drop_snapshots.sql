@@ -9,7 +9,10 @@ begin
     perform agui_internal.own_key(thread_key);
     perform agui_internal.drop_snapshot(snapshot.thread_key, snapshot.run_no)
     from agui.snapshot as snapshot
-    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos);
+    where snapshot.thread_key = drop_snapshots.thread_key and snapshot.run_no = any (run_nos)
+        -- So that no plan reads all snapshots of the thread.
+        and snapshot.run_no >= (select min(number) from unnest(run_nos) as number)
+        and snapshot.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 

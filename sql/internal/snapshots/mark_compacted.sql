@@ -16,7 +16,10 @@ begin
     update agui.run as run
     set n = compacted.n, log_bytes = compacted.log_bytes
     from unnest(run_nos, last_seqs, ns, mark_compacted.log_bytes) as compacted (run_no, last_seq, n, log_bytes)
-    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq;
+    where run.thread_key = mark_compacted.thread_key and run.run_no = compacted.run_no and run.last_seq = compacted.last_seq
+        -- What the join says too: so that no plan reads all runs of the thread.
+        and run.run_no >= (select min(number) from unnest(run_nos) as number)
+        and run.run_no <= (select max(number) from unnest(run_nos) as number);
 end
 $$;
 

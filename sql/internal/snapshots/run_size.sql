@@ -5,15 +5,18 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    select sum(batch.n), sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run.thread_key, run.run_no)
+    -- The run's first_seq as a subquery bounds the scan. As a join, which may read all batches before it, it would not.
+    select
+        sum(batch.n),
+        sum(agui_internal.stored_bytes(batch.events, batch.earlier_us)) + agui_internal.input_bytes(run_size.thread_key, run_size.run_no)
     into n, log_bytes
-    from agui.run as run
-    join agui.batch as batch
-        on batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq >= run.first_seq and batch.first_seq <= run_size.through_seq
-    where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
-    group by run.thread_key, run.run_no;
+    from agui.batch as batch
+    where batch.thread_key = run_size.thread_key
+        and batch.run_no = run_size.run_no
+        and batch.first_seq >= (
+            select run.first_seq from agui.run as run where run.thread_key = run_size.thread_key and run.run_no = run_size.run_no
+        )
+        and batch.first_seq <= run_size.through_seq;
 end
 $$;
 

@@ -1,9 +1,9 @@
-package compaction
+package rawjson
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,18 +11,19 @@ import (
 
 // isValid says what the scanner thinks of a text.
 func isValid(text []byte) bool {
-	end, ok := skipValue(text, skipSpace(text, 0), 0)
-	return ok && skipSpace(text, end) == len(text)
+	end, ok := SkipValue(text, SkipSpace(text, 0), 0)
+	return ok && SkipSpace(text, end) == len(text)
 }
 
 var someTexts = []string{
+	` { "a" : [ 1 , {"b":"\ud83d\ude00"} ] , "\u0061" : null , "" : "\\u0000" } `, `[ {"a" : 1} ,"]",[ ] ]`, `{"a":{"a":1},"b":[],"a":2}`,
 	``, ` `, `{`, `}`, `[`, `[]`, `{}`, ` { } `, `[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{a:1}`, `{"a":1,"a":2}`, `[[[]]]`, `[}`,
 	`0`, `-0`, `00`, `01`, `-`, `+1`, `1.`, `.5`, `1.5`, `1e`, `1e+`, `1E-5`, `1e5.5`, `0x1`, `1e400`, `--1`, `NaN`, `Infinity`,
 	`true`, `false`, `null`, `tru`, `truee`, `nul`, `True`, `truefalse`,
 	`"`, `""`, `"a`, `"\"`, `"\\"`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\uD83D"`, `"\u0000"`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", "\"\n\"", "\"\xff\xfe\"", `"` + strings.Repeat("é", 50) + `"`,
 	`"1234567"`, `"12345678"`, `"123456789"`, `"1234567\"89012345"`, "\"1234567\t\"", "\"12345678\x01\"", `"a" "b"`, "\u00a01", "1\v", "\ufeff1",
-	strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
-	strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth), strings.Repeat(`{"a":`, maxDepth+1) + "1" + strings.Repeat("}", maxDepth+1), strings.Repeat("[", 1<<20),
+	strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1),
+	strings.Repeat(`{"a":`, MaxDepth) + "1" + strings.Repeat("}", MaxDepth), strings.Repeat(`{"a":`, MaxDepth+1) + "1" + strings.Repeat("}", MaxDepth+1), strings.Repeat("[", 1<<20),
 }
 
 func TestScannerAgreesWithEncodingJSON(t *testing.T) {
@@ -49,13 +50,59 @@ func TestStringsAreDecodedAndWritten(t *testing.T) {
 		{`plain`, "plain"}, {`\b\f\n\r\t\"\\\/`, "\b\f\n\r\t\"\\/"}, {`\u0000\u00e9\u65e5\uD83C\uDF89`, "\x00\u00e9\u65e5\U0001f389"},
 		{`\ud800`, "\xed\xa0\x80"}, {`\udfff\ud800x`, "\xed\xbf\xbf\xed\xa0\x80x"}, {`\ud800\ud83d\ude00`, "\xed\xa0\x80\U0001f600"}, {`\ud800\n`, "\xed\xa0\x80\n"}, {`한`, "한"},
 	} {
-		got := string(decodeString(nil, []byte(test.text)))
+		got := string(Decode(nil, []byte(test.text)))
 		if got != test.want {
 			t.Errorf("%s decodes to %q, want %q", test.text, got, test.want)
 		}
-		again := quote(nil, got)
-		if !json.Valid(again) || string(decodeString(nil, again[1:len(again)-1])) != got {
+		again := Quote(nil, got)
+		if !json.Valid(again) || string(Decode(nil, again[1:len(again)-1])) != got {
 			t.Errorf("%s is written as %s, which is another string", test.text, again)
+		}
+	}
+}
+
+// checkContainer compares what the package reads of a valid text, if that is an object or an array, with what encoding/json reads.
+func checkContainer(t *testing.T, text []byte) {
+	t.Helper()
+	for _, parse := range []func([]byte) (Object, bool){ParseObject, ParseArray} {
+		if o, ok := parse(text); ok && !bytes.Equal(o.Text(), text) {
+			t.Errorf("%q is written as %q", text, o.Text())
+		}
+	}
+	if !utf8.Valid(text) {
+		return // encoding/json replaces what is no UTF-8
+	}
+	if _, ok := ParseArray(text); ok {
+		var want []json.RawMessage
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		var got []json.RawMessage
+		for element := range Elements(text[SkipSpace(text, 0):]) {
+			got = append(got, element)
+		}
+		if !slices.EqualFunc(got, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Errorf("%q has the elements %q, want %q", text, got, want)
+		}
+	}
+	if _, ok := ParseObject(text); ok {
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range want {
+			if got := MemberOf(text, key); !strings.Contains(key, "\ufffd") && !bytes.Equal(got, value) {
+				t.Errorf("%q has the member %q: %q, want %q", text, key, got, value)
+			}
+		}
+	}
+}
+
+func TestContainersAgreeWithEncodingJSON(t *testing.T) {
+	t.Parallel()
+	for _, text := range someTexts {
+		if isValid([]byte(text)) && len(text) < 1000 {
+			checkContainer(t, []byte(text))
 		}
 	}
 }
@@ -70,9 +117,13 @@ func FuzzScanner(f *testing.F) {
 		if got, want := isValid(text), json.Valid(text); got != want {
 			t.Fatalf("%q: valid is %v, want %v", text, got, want)
 		}
+		if isValid(text) {
+			checkContainer(t, text)
+			isBinary(text) // must not panic
+		}
 		if len(text) > 0 && text[0] == '"' && isValid(text) && utf8.Valid(text) {
 			text = bytes.TrimRight(text, " \t\r\n")
-			decoded := decodeString(nil, text[1:len(text)-1])
+			decoded := Decode(nil, text[1:len(text)-1])
 			var want string
 			if err := json.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
@@ -80,53 +131,10 @@ func FuzzScanner(f *testing.F) {
 			if strings.ToValidUTF8(string(decoded), "\ufffd") != strings.ToValidUTF8(want, "\ufffd") && !strings.Contains(want, "\ufffd") {
 				t.Errorf("%s decodes to %q, want %q", text, decoded, want)
 			}
-			again := quote(nil, string(decoded))
-			if !isValid(again) || !bytes.Equal(decodeString(nil, again[1:len(again)-1]), decoded) {
+			again := Quote(nil, string(decoded))
+			if !isValid(again) || !bytes.Equal(Decode(nil, again[1:len(again)-1]), decoded) {
 				t.Errorf("%s is written as %s, which is another string", text, again)
 			}
 		}
 	})
-}
-
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	var got []string
-	for element, err := range Split([]byte(" [ {\"a\" : [1, 2]} ,\n7,\t\"],\" ] ")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, string(element))
-	}
-	if strings.Join(got, "|") != `{"a" : [1, 2]}|7|"],"` {
-		t.Errorf("got %q", got)
-	}
-	for range Split([]byte(`[1,2]`)) {
-		break // must not go on
-	}
-}
-
-func TestDamagedBatches(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		batch    string
-		offset   int
-		elements int
-	}{
-		{``, 0, 0}, {`{}`, 0, 0}, {`[`, 1, 0}, {`[{}`, 3, 1}, {`[{} {}]`, 4, 1}, {`[{},]`, 4, 1}, {`[{}]x`, 4, 1}, {`[{"type":"TEXT_MESSAGE_START","messageId":tru}]`, 42, 0}, {`[{},{"a":"` + "\n" + `"}]`, 10, 1},
-	} {
-		var syntax *SyntaxError
-		if err := New().ApplyBatch([]byte(test.batch)); !errors.As(err, &syntax) || syntax.Offset != test.offset {
-			t.Errorf("ApplyBatch %q: got %v, want a problem at byte %d", test.batch, err, test.offset)
-		}
-		count := 0
-		var last error
-		for _, err := range Split([]byte(test.batch)) {
-			if last = err; err == nil {
-				count++
-			}
-		}
-		if !errors.As(last, &syntax) || syntax.Offset != test.offset || count != test.elements {
-			t.Errorf("Split %q: got %d elements and %v, want %d and a problem at byte %d", test.batch, count, last, test.elements, test.offset)
-		}
-	}
 }

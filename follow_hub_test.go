@@ -15,7 +15,7 @@ func TestTheHubKeepsABoundedPartOfAllThreads(t *testing.T) {
 	h.woken = make(chan struct{}, 1)
 	h.stop = func() {} // nothing asks
 	news := func(seq int64) []chunk {
-		return []chunk{{events: []Event{{Seq: seq, RunID: "r", RecordedAt: time.Unix(seq, 0), Payload: json.RawMessage("{}")}}, bytes: each, isRunning: true}}
+		return []chunk{{events: []Event{{Seq: seq, RunID: "r", RecordedAt: time.Unix(seq, 0), JSON: json.RawMessage("{}")}}, bytes: each, isRunning: true}}
 	}
 	const threads = 2 * maxHubBytes / each
 	var topics []*topic

@@ -6,94 +6,103 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 )
 
-// attempts say how a call is repeated.
-type attempts struct {
-	// timeout is after how long an attempt that is not answered is given up, for the network may have lost it.
+// retryPolicy says how a call is retried.
+type retryPolicy struct {
+	// timeout is how long an attempt waits for its answer, which the network may have lost.
 	timeout time.Duration
-	// report is called after each failure that is followed by another attempt, and with nil after a success.
+	// report is called with the error of each attempt that another one follows, and with nil after
+	// a success.
 	report func(error)
-	// isSuspect, when set, reports whether the call itself is to blame for a failure of an attempt that began then. It ends the attempts.
-	isSuspect func(err error, began time.Time) bool
+	// isOwnFault, if set, reports whether the call itself caused the failure of an attempt that began
+	// then. Then there is no further attempt.
+	isOwnFault func(err error, began time.Time) bool
 }
 
-// again makes a call until it succeeds, fails for good or ctx ends.
-func again[T any](ctx context.Context, how attempts, call func(context.Context) (T, error)) (result T, err error) {
-	const (
-		longest      = 2 * time.Second
-		mostDoubtful = 3 // in a row
-	)
-	pause := 20 * time.Millisecond
-	for doubtful := 0; ; {
+// retry makes a call until it succeeds, fails permanently or ctx ends.
+func retry[T any](ctx context.Context, policy retryPolicy, call func(context.Context) (T, error)) (T, error) {
+	const maxUncertain = 3 // failures in a row
+	uncertainFailures := 0
+	var last error
+	attempt := func() (T, error) {
 		began := time.Now()
-		timed, cancel := context.WithTimeout(ctx, how.timeout)
-		result, err = call(timed)
-		cancel()
+		timed, cancel := context.WithTimeout(ctx, policy.timeout)
+		defer cancel()
+		result, err := call(timed)
+		last = err
 		if err == nil {
-			how.report(nil)
+			policy.report(nil)
 			return result, nil
 		}
-		if ctx.Err() != nil {
-			return result, endedBy(ctx, err)
+		if ctx.Err() != nil || policy.isOwnFault != nil && policy.isOwnFault(err, began) {
+			return result, backoff.Permanent(err)
 		}
-		if how.isSuspect != nil && how.isSuspect(err, began) {
-			return result, err
-		}
-		switch prospectOf(err) {
+		switch classify(err) {
 		case permanent:
-			return result, err
-		case doubtable:
-			if doubtful++; doubtful > mostDoubtful {
-				return result, err
+			return result, backoff.Permanent(err)
+		case uncertain:
+			if uncertainFailures++; uncertainFailures > maxUncertain {
+				return result, backoff.Permanent(err)
 			}
 		case transient:
-			doubtful = 0
+			uncertainFailures = 0
 		}
-		how.report(err)
-		select {
-		case <-time.After(pause/2 + rand.N(pause)): // many recorders must not come back at once
-		case <-ctx.Done():
-			return result, endedBy(ctx, err)
-		}
-		pause = min(2*pause, longest)
+		return result, err
 	}
+	result, err := backoff.Retry(ctx, attempt,
+		backoff.WithBackOff(pauses(20*time.Millisecond, 2*time.Second)), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, _ time.Duration) { policy.report(err) }))
+	if err != nil && ctx.Err() != nil {
+		return result, endedBy(ctx, last)
+	}
+	return result, err
+}
+
+// pauses grow from shortest to longest. They are random, so that many recorders do not return at
+// the same time.
+func pauses(shortest, longest time.Duration) *backoff.ExponentialBackOff {
+	pauses := &backoff.ExponentialBackOff{
+		InitialInterval: shortest, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: longest,
+	}
+	pauses.Reset()
+	return pauses
 }
 
 // endedBy is the error of a ctx that ended while calls failed.
 func endedBy(ctx context.Context, failure error) error {
-	if errors.Is(failure, ctx.Err()) {
-		return failure
+	if failure == nil || errors.Is(failure, ctx.Err()) {
+		return ctx.Err()
 	}
 	return fmt.Errorf("%w, while the database did not answer: %w", ctx.Err(), failure)
 }
 
-// prospect says whether a call that failed may succeed when it is repeated.
-type prospect int
+// errorClass says whether a retry of a call that failed may succeed.
+type errorClass int
 
 const (
-	// permanent: it fails each time.
-	permanent prospect = iota
-	// doubtable: it may succeed, but may as well fail each time. It is repeated a few times.
-	doubtable
-	// transient: the connection was lost or could not be had, the server is starting, stopping or short of something, or another
-	// transaction was in the way. It is repeated until it succeeds.
+	// permanent: each attempt fails.
+	permanent errorClass = iota
+	// uncertain: a retry may succeed, or each attempt may fail. The call is retried a few times.
+	uncertain
+	// transient: the connection was lost or could not be opened, the server is starting, stopping or
+	// lacks a resource, or another transaction holds a lock. The call is retried until it succeeds.
 	transient
 )
 
-func prospectOf(err error) prospect {
+func classify(err error) errorClass {
 	if cause := (*pgconn.PgError)(nil); errors.As(err, &cause) {
-		return prospectOfState(cause)
+		return classifyState(cause)
 	}
 	var (
 		unreadable pgx.ScanArgError
@@ -112,11 +121,11 @@ func prospectOf(err error) prospect {
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), pgconn.SafeToRetry(err):
 		return transient
 	default:
-		return doubtable
+		return uncertain
 	}
 }
 
-func prospectOfState(cause *pgconn.PgError) prospect {
+func classifyState(cause *pgconn.PgError) errorClass {
 	switch cause.Code {
 	case "40001", "40003", "40P01", // serialization failure, deadlock
 		"53000", "53100", "53300", // the disk is full, too many connections
@@ -128,20 +137,21 @@ func prospectOfState(cause *pgconn.PgError) prospect {
 	case "57014", // statement_timeout, or somebody has cancelled it
 		"53200", "53400", // out of memory
 		"55000", "57P04", "58P01", "58P02":
-		return doubtable
+		return uncertain
 	}
 	switch {
 	case strings.HasPrefix(cause.Code, "08"):
 		return transient
 	case isOfUpgrade(cause):
-		return doubtable
+		return uncertain
 	default:
 		return permanent
 	}
 }
 
-// isOfUpgrade reports whether a call may have failed because the schema was upgraded while it ran: what it was about to use is gone, or has
-// another form. Nothing of it is stored, and an attempt after that finds what is there now. Without an upgrade it fails each time.
+// isOfUpgrade reports whether a call may have failed because the schema was upgraded while it ran:
+// an object that it was about to use is gone, or has another form. The call stored nothing, and a
+// retry finds the new schema. Without an upgrade each attempt fails.
 func isOfUpgrade(cause *pgconn.PgError) bool {
 	switch cause.Code {
 	case "42883", "42704", "42703", "42804": // no such function, type or column; another type than was expected
@@ -154,45 +164,47 @@ func isOfUpgrade(cause *pgconn.PgError) bool {
 	return false
 }
 
-// isCostly reports whether a call failed because it takes too long or too much of the server's memory.
+// isCostly reports whether a call failed because it takes too long or too much of the server's
+// memory.
 func isCostly(err error) bool {
 	var cause *pgconn.PgError
 	return errors.As(err, &cause) && (cause.Code == "57014" || cause.Code == "53200" || cause.Code == "53400")
 }
 
-// isTimeout reports whether an attempt was given up that had a connection.
+// isTimeout reports whether an attempt that had a connection got no answer in time.
 func isTimeout(err error) bool {
 	var connect *pgconn.ConnectError
 	return pgconn.Timeout(err) && errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &connect)
 }
 
-// outage says in the log when calls begin to fail, once a minute that they still do, with the last cause, and when they succeed.
+// outage logs when calls begin to fail, once a minute while they fail, with the last cause, and when
+// they succeed again.
 type outage struct {
 	logger            *slog.Logger
-	lost, still, back string // what the log says
+	lost, still, back string // the messages of the log
 
 	mu     sync.Mutex
-	since  time.Time // zero: they succeed
-	logged time.Time // when it was last said
+	since  time.Time // of the first failure; zero: calls succeed
+	logged time.Time // when a message was last logged
 	cause  error     // the last one
 }
 
 const outageLogInterval = time.Minute
 
-// state is since when calls fail, and why; zero: they succeed.
+// state returns since when calls fail, and why. since is zero if they succeed.
 func (o *outage) state() (since time.Time, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.since, o.cause
 }
 
-// report takes note of how a call went; nil: it succeeded.
+// report records the result of a call.
 func (o *outage) report(err error) {
 	now := time.Now()
 	o.mu.Lock()
 	since := o.since
-	isNews := since.IsZero() == (err != nil)
-	isDue := isNews || err != nil && now.Sub(o.logged) >= outageLogInterval
+	isChange := since.IsZero() == (err != nil)
+	isDue := isChange || err != nil && now.Sub(o.logged) >= outageLogInterval
 	switch {
 	case err == nil:
 		o.since = time.Time{}
@@ -208,7 +220,7 @@ func (o *outage) report(err error) {
 	case !isDue:
 	case err == nil:
 		o.logger.Info(o.back, "after", now.Sub(since))
-	case isNews:
+	case isChange:
 		o.logger.Warn(o.lost, "error", err)
 	default:
 		o.logger.Error(o.still, "error", err, "since", since, "for", now.Sub(since).Round(time.Second))

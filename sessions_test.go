@@ -25,7 +25,7 @@ import (
 // mustSave saves a document whatever is there.
 func mustSave(t testing.TB, store *pgagui.Store, threadID, runID, key, document string) int64 {
 	t.Helper()
-	version, err := store.SaveSessionState(context.Background(), threadID, key, json.RawMessage(document), pgagui.SaveState{RunID: runID, Overwrite: true})
+	version, err := store.Sessions().Save(context.Background(), pgagui.SessionKey{ThreadID: threadID, Key: key}, json.RawMessage(document), pgagui.SaveOptions{RunID: runID, Overwrite: true})
 	if err != nil {
 		t.Fatalf("save %s at run %q of thread %s: %v", key, runID, threadID, err)
 	}
@@ -35,13 +35,13 @@ func mustSave(t testing.TB, store *pgagui.Store, threadID, runID, key, document 
 // saved are the documents that a run has, with their versions.
 func saved(t testing.TB, store *pgagui.Store, threadID, runID string) map[string]string {
 	t.Helper()
-	states, err := store.SessionStates(context.Background(), threadID, runID)
+	states, err := store.Sessions().List(context.Background(), pgagui.SessionRef{ThreadID: threadID, RunID: runID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	documents := map[string]string{}
 	for _, state := range states {
-		documents[state.Key] = fmt.Sprint(state.Version, " ", string(state.Document))
+		documents[state.Key] = fmt.Sprint(state.Version, " ", string(state.JSON))
 	}
 	return documents
 }
@@ -68,7 +68,7 @@ func endedRun(t testing.TB, store *pgagui.Store, threadID, runID, parentRunID st
 	if parentRunID != "" {
 		opening = startedFrom(runID, parentRunID)
 	}
-	mustAppend(t, store, threadID, runID, events(opening, finished))
+	mustAppend(t, store, threadID, runID, rawEvents(opening, finished))
 }
 
 // oddJSON makes documents with everything that JSON allows and parsers like to change.
@@ -152,23 +152,23 @@ func TestSessionStateComesBackByteForByte(t *testing.T) {
 		session = append(append(append(session, name...), ':'), documents[key]...)
 	}
 	session = append(session, "}}"...)
-	first, err := store.SaveSession(ctx, session)
+	first, err := store.Sessions().SaveAll(ctx, session)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	alone, err := store.SessionStates(ctx, "single", "")
+	alone, err := store.Sessions().List(ctx, pgagui.SessionRef{ThreadID: "single"})
 	if err != nil || len(alone) != len(documents) {
 		t.Fatalf("%d documents, want %d: %v", len(alone), len(documents), err)
 	}
 	for _, state := range alone {
-		if string(state.Document) != documents[state.Key] {
-			t.Errorf("saved\n%s\nloaded\n%s", documents[state.Key], state.Document)
+		if string(state.JSON) != documents[state.Key] {
+			t.Errorf("saved\n%s\nloaded\n%s", documents[state.Key], state.JSON)
 		}
 	}
 	// White space around a document is part of the session that it stands in.
 	for _, threadID := range []string{"single", "whole"} {
-		loaded, err := store.LoadSession(ctx, threadID, "")
+		loaded, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: threadID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestSessionStateComesBackByteForByte(t *testing.T) {
 			t.Errorf("%s: %d documents, want %d", threadID, n, len(documents))
 		}
 		// Nothing has changed, so nothing is written.
-		again, err := store.SaveSession(ctx, loaded)
+		again, err := store.Sessions().SaveAll(ctx, loaded)
 		if err != nil || !maps.Equal(again, first) {
 			t.Errorf("%s: saved again %v, error %v", threadID, again, err)
 		}
@@ -240,7 +240,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 				if before.document == "" {
 					version = 0
 				}
-				save := pgagui.SaveState{RunID: runID, ExpectedVersion: version, Overwrite: random.IntN(2) == 0}
+				save := pgagui.SaveOptions{RunID: runID, ExpectedVersion: version, Overwrite: random.IntN(2) == 0}
 				switch random.IntN(10) {
 				case 0, 1:
 					name := fmt.Sprint("r", len(runs))
@@ -252,7 +252,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 					}
 					runs, entries[name] = append(runs, name), map[string]entry{}
 				case 2, 3:
-					removed, err := store.RemoveSessionState(ctx, "t", key, save)
+					removed, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, save)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -269,7 +269,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 					}
 				default:
 					document := strconv.Itoa(step)
-					got, err := store.SaveSessionState(ctx, "t", key, json.RawMessage(document), save)
+					got, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(document), save)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -281,7 +281,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 					// Any other version is stale.
 					wrong := save
 					wrong.ExpectedVersion, wrong.Overwrite = got+1, false
-					_, err = store.SaveSessionState(ctx, "t", key, json.RawMessage(`"x"`), wrong)
+					_, err = store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(`"x"`), wrong)
 					wantStale(t, err, got)
 				}
 				if step%30 == 29 {
@@ -291,9 +291,10 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 			for _, runID := range runs {
 				for key := range last {
 					want := at(runID, key)
-					got, err := store.LoadSessionState(ctx, "t", key, runID)
-					if err != nil || string(got.Document) != want.document || want.document != "" && got.Version != want.version {
-						t.Errorf("run %q has %s version %d %s, want %+v; error %v", runID, key, got.Version, got.Document, want, err)
+					got, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, pgagui.LoadOptions{RunID: runID})
+					if isThere := want.document != ""; isThere != (err == nil) || !isThere && !errors.Is(err, pgagui.ErrUnknownSessionState) ||
+						string(got.JSON) != want.document || isThere && got.Version != want.version {
+						t.Errorf("run %q has %s version %d %s, want %+v; error %v", runID, key, got.Version, got.JSON, want, err)
 					}
 				}
 			}
@@ -318,21 +319,21 @@ func noUpdateOfSessionStateIsLost(t *testing.T, address string) {
 	for range writers {
 		group.Go(func() {
 			for done := 0; done < updates; {
-				read, err := store.LoadSessionState(ctx, "t", "counter", "r")
-				if err != nil {
+				read, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "counter"}, pgagui.LoadOptions{RunID: "r"})
+				if err != nil && !errors.Is(err, pgagui.ErrNotFound) {
 					t.Error(err)
 					return
 				}
 				count := 0
 				if read.Version > 0 {
-					if err := json.Unmarshal(read.Document, &count); err != nil {
+					if err := json.Unmarshal(read.JSON, &count); err != nil {
 						t.Error(err)
 						return
 					}
 				}
 				// The same bytes as every other writer who got as far.
 				next := json.RawMessage(strconv.Itoa(count + 1))
-				version, err := store.SaveSessionState(ctx, "t", "counter", next, pgagui.SaveState{RunID: "r", ExpectedVersion: read.Version})
+				version, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "counter"}, next, pgagui.SaveOptions{RunID: "r", ExpectedVersion: read.Version})
 				var refusal *pgagui.Error
 				switch {
 				case err == nil:
@@ -348,9 +349,9 @@ func noUpdateOfSessionStateIsLost(t *testing.T, address string) {
 		})
 	}
 	group.Wait()
-	last, err := store.LoadSessionState(ctx, "t", "counter", "r")
-	if err != nil || last.Version != writers*updates || string(last.Document) != strconv.Itoa(writers*updates) {
-		t.Errorf("version %d is %s, error %v; want a count of %d", last.Version, last.Document, err, writers*updates)
+	last, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "counter"}, pgagui.LoadOptions{RunID: "r"})
+	if err != nil || last.Version != writers*updates || string(last.JSON) != strconv.Itoa(writers*updates) {
+		t.Errorf("version %d is %s, error %v; want a count of %d", last.Version, last.JSON, err, writers*updates)
 	}
 }
 
@@ -369,12 +370,12 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Rollback(ctx)
-	if _, err := store.WithTx(first).SaveSessionState(ctx, "t", "k", json.RawMessage(`"a"`), pgagui.SaveState{RunID: "a", ExpectedVersion: version}); err != nil {
+	if _, err := store.WithTx(first).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"a"`), pgagui.SaveOptions{RunID: "a", ExpectedVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	second := make(chan error)
 	go func() {
-		_, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`"b"`), pgagui.SaveState{RunID: "b", ExpectedVersion: version})
+		_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"b"`), pgagui.SaveOptions{RunID: "b", ExpectedVersion: version})
 		second <- err
 	}()
 	if err := first.Commit(ctx); err != nil {
@@ -432,23 +433,28 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	ctx := context.Background()
 	endedRun(t, store, "t", "a", "")
 	endedRun(t, store, "t", "b", "a")
-	at := pgagui.SaveState{RunID: "a"}
-	if version, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`1`), at); version != 1 || err != nil {
+	at := pgagui.SaveOptions{RunID: "a"}
+	if version, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`1`), at); version != 1 || err != nil {
 		t.Errorf("version %d, error %v", version, err)
 	}
-	_, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`1`), at)
+	_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`1`), at)
 	wantStale(t, err, 1)
 	mustSave(t, store, "t", "b", "k", `2`)
-	_, err = store.SaveSessionState(ctx, "t", "k", json.RawMessage(`3`), pgagui.SaveState{RunID: "b", ExpectedVersion: 1})
+	_, err = store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`3`), pgagui.SaveOptions{RunID: "b", ExpectedVersion: 1})
 	wantStale(t, err, 2)
 
 	at.ExpectedVersion = 1
-	if version, err := store.RemoveSessionState(ctx, "t", "k", at); version != 3 || err != nil {
+	if version, found, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at); version != 3 || !found || err != nil {
 		t.Errorf("removal: version %d, error %v", version, err)
 	}
 	for _, save := range []func() (int64, error){
-		func() (int64, error) { return store.RemoveSessionState(ctx, "t", "k", at) },
-		func() (int64, error) { return store.SaveSessionState(ctx, "t", "k", json.RawMessage(`4`), at) },
+		func() (int64, error) {
+			version, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at)
+			return version, err
+		},
+		func() (int64, error) {
+			return store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`4`), at)
+		},
 	} {
 		_, err := save()
 		wantStale(t, err, 0)
@@ -456,21 +462,21 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	// Whoever finds none may say so, or name the removal.
 	for _, none := range []int64{0, 5} {
 		at.ExpectedVersion = none
-		if _, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`4`), at); err != nil {
+		if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`4`), at); err != nil {
 			t.Errorf("after a removal, with version %d: %v", none, err)
 		}
 		if none == 0 {
-			if version, err := store.RemoveSessionState(ctx, "t", "k", pgagui.SaveState{RunID: "a", ExpectedVersion: 4}); version != 5 || err != nil {
+			if version, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.SaveOptions{RunID: "a", ExpectedVersion: 4}); version != 5 || err != nil {
 				t.Errorf("version %d, error %v", version, err)
 			}
 		}
 	}
 
 	session := json.RawMessage(`{"threadId":"t","runId":"a","state":{"new":[],"x":1},"versions":{"k":6}}`)
-	if versions, err := store.SaveSession(ctx, session); err != nil || !maps.Equal(versions, map[string]int64{"new": 1, "x": 1}) {
+	if versions, err := store.Sessions().SaveAll(ctx, session); err != nil || !maps.Equal(versions, map[string]int64{"new": 1, "x": 1}) {
 		t.Errorf("versions %v, error %v", versions, err)
 	}
-	_, err = store.SaveSession(ctx, session)
+	_, err = store.Sessions().SaveAll(ctx, session)
 	if !errors.Is(err, pgagui.ErrStaleVersion) {
 		t.Errorf("the same session again: %v", err)
 	}
@@ -484,9 +490,9 @@ func TestSessionStateAndEventsInOneTransaction(t *testing.T) {
 	write := func(tx pgx.Tx) {
 		t.Helper()
 		inTx := store.WithTx(tx)
-		mustAppend(t, inTx, "t", "r", events(started("r"), finished))
+		mustAppend(t, inTx, "t", "r", rawEvents(started("r"), finished))
 		mustSave(t, inTx, "t", "r", "k", `1`)
-		if number, err := inTx.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: "c", Document: json.RawMessage(`{}`)}); number != 1 || err != nil {
+		if number, err := inTx.Checkpoints().Save(ctx, "t", pgagui.Checkpoint{ID: "c", JSON: json.RawMessage(`{}`)}); number != 1 || err != nil {
 			t.Errorf("checkpoint %d, error %v", number, err)
 		}
 	}
@@ -541,7 +547,7 @@ func TestSessionStateOfCallersWithAnOldSnapshot(t *testing.T) {
 			case "key made since":
 				runID, key = "", "new"
 			}
-			_, err = store.WithTx(tx).SaveSessionState(ctx, target, key, json.RawMessage(`9`), pgagui.SaveState{RunID: runID, Overwrite: true})
+			_, err = store.WithTx(tx).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: target, Key: key}, json.RawMessage(`9`), pgagui.SaveOptions{RunID: runID, Overwrite: true})
 			wantSerializationFailure(t, what, err)
 			tx.Rollback(ctx)
 		}
@@ -576,20 +582,21 @@ func TestTheLastVersionsOfSessionStateAreKept(t *testing.T) {
 		mustSave(t, store, "t", "a", "k", strconv.Itoa(n))
 	}
 	mustSave(t, store, "t", "b", "k", `"b"`)
-	kept, err := store.SessionStateVersions(ctx, "t", "k", "a")
-	if err != nil || len(kept) != 10 || kept[0].Version != 13 || kept[9].Version != 4 || string(kept[9].Document) != "3" || kept[0].RunID != "a" {
+	kept, err := store.Sessions().Versions(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.VersionsOptions{RunID: "a"})
+	if err != nil || len(kept) != 10 || kept[0].Version != 13 || kept[9].Version != 4 || string(kept[9].JSON) != "3" || kept[0].RunID != "a" {
 		t.Errorf("kept %+v, error %v", kept, err)
 	}
 	for version, want := range map[int64]string{3: "", 4: "3", 13: "12", 14: `"b"`, 15: ""} {
-		if state, err := store.LoadSessionStateVersion(ctx, "t", "k", version); err != nil || string(state.Document) != want {
-			t.Errorf("version %d is %s, want %s; error %v", version, state.Document, want, err)
+		if state, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.LoadOptions{Version: version}); (err == nil) != (want != "") ||
+			err != nil && !errors.Is(err, pgagui.ErrUnknownSessionState) || string(state.JSON) != want {
+			t.Errorf("version %d is %s, want %s; error %v", version, state.JSON, want, err)
 		}
 	}
 	mustSaveKeeping(t, pool, 2, "t", "a", "k", 1)
-	if kept, err = store.SessionStateVersions(ctx, "t", "k", "a"); err != nil || len(kept) != 2 || kept[0].Version != 15 || kept[1].Version != 13 {
+	if kept, err = store.Sessions().Versions(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.VersionsOptions{RunID: "a"}); err != nil || len(kept) != 2 || kept[0].Version != 15 || kept[1].Version != 13 {
 		t.Errorf("kept %+v, error %v", kept, err)
 	}
-	if others, err := store.SessionStateVersions(ctx, "t", "k", "b"); err != nil || len(others) != 1 {
+	if others, err := store.Sessions().Versions(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.VersionsOptions{RunID: "b"}); err != nil || len(others) != 1 {
 		t.Errorf("kept of another run %+v, error %v", others, err)
 	}
 	for _, wrong := range []string{"0", "-1", "ten", "1.5"} {
@@ -597,7 +604,7 @@ func TestTheLastVersionsOfSessionStateAreKept(t *testing.T) {
 			if _, err := tx.Exec(ctx, `select set_config('agui.session_versions', $1, true)`, wrong); err != nil {
 				return err
 			}
-			_, err := store.WithTx(tx).SaveSessionState(ctx, "t", "k", json.RawMessage(`1`), pgagui.SaveState{Overwrite: true})
+			_, err := store.WithTx(tx).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`1`), pgagui.SaveOptions{Overwrite: true})
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("agui.session_versions is %q", wrong)) {
@@ -620,14 +627,14 @@ func TestSavingRacesWithErasing(t *testing.T) {
 				var err error
 				switch saver {
 				case 0:
-					_, err = store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: fmt.Sprint(saver, n), Document: document})
+					_, err = store.Checkpoints().Save(ctx, "t", pgagui.Checkpoint{ID: fmt.Sprint(saver, n), JSON: document})
 				case 1:
-					_, err = store.SaveSessions(ctx, []json.RawMessage{
+					_, err = store.Sessions().SaveMany(ctx, []json.RawMessage{
 						json.RawMessage(fmt.Sprintf(`{"threadId":"t","state":{%q:%s}}`, key, document)),
 						json.RawMessage(fmt.Sprintf(`{"threadId":"u","state":{%q:%s}}`, key, document)),
 					})
 				default:
-					_, err = store.SaveSessionState(ctx, "t", key, document, pgagui.SaveState{Overwrite: true})
+					_, err = store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, document, pgagui.SaveOptions{Overwrite: true})
 				}
 				if err != nil && !errors.Is(err, pgagui.ErrThreadErased) {
 					t.Error(err)
@@ -644,7 +651,7 @@ func TestSavingRacesWithErasing(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := store.Erase(ctx, "t", ""); err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
+			if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
 				t.Error(err)
 				return
 			}
@@ -654,7 +661,7 @@ func TestSavingRacesWithErasing(t *testing.T) {
 				) as row where not exists (select from agui.thread where thread.thread_key = row.thread_key)`); n != 0 {
 				t.Errorf("%d rows have no thread", n)
 			}
-			if _, err := store.Allow(ctx, "t"); err != nil {
+			if _, err := store.Maintenance().LiftErasure(ctx, "t"); err != nil {
 				t.Error(err)
 				return
 			}
@@ -665,10 +672,10 @@ func TestSavingRacesWithErasing(t *testing.T) {
 	<-eraser
 	mustSave(t, store, "t", "", "k", `1`)
 	mustVerify(t, store, "t")
-	if _, err := store.Erase(ctx, "t", ""); err != nil {
+	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := store.SaveSessionState(ctx, "t", "k", json.RawMessage(`1`), pgagui.SaveState{}); !errors.Is(err, pgagui.ErrThreadErased) {
+	if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`1`), pgagui.SaveOptions{}); !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Errorf("error %v, want ErrThreadErased", err)
 	}
 	if n := ask[int](t, pool, `select count(*) from agui.session_state where thread_key = agui.thread_key('', 't')`); n != 0 {
@@ -700,7 +707,7 @@ func TestSeveralSessionsAtOnce(t *testing.T) {
 							thread, 'a'+rune(run), keys[0], random.IntN(1e9), keys[1])))
 					}
 				}
-				if versions, err := store.SaveSessions(ctx, sessions); err != nil || len(versions) != len(sessions) {
+				if versions, err := store.Sessions().SaveMany(ctx, sessions); err != nil || len(versions) != len(sessions) {
 					t.Errorf("%d sessions saved: %v", len(versions), err)
 				}
 			}
@@ -708,13 +715,13 @@ func TestSeveralSessionsAtOnce(t *testing.T) {
 	}
 	group.Wait()
 
-	places := []pgagui.SessionPlace{{ThreadID: "t3", RunID: "b"}, {ThreadID: "none"}, {ThreadID: "t0", RunID: "a"}}
-	loaded, err := store.LoadSessions(ctx, places)
+	places := []pgagui.SessionRef{{ThreadID: "t3", RunID: "b"}, {ThreadID: "none"}, {ThreadID: "t0", RunID: "a"}}
+	loaded, err := store.Sessions().LoadMany(ctx, places)
 	if err != nil || len(loaded) != 3 {
 		t.Fatalf("%d sessions, error %v", len(loaded), err)
 	}
 	for i, place := range places {
-		alone, err := store.LoadSession(ctx, place.ThreadID, place.RunID)
+		alone, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: place.ThreadID, RunID: place.RunID})
 		if err != nil || string(alone) != string(loaded[i]) {
 			t.Errorf("%+v: %s among others, %s alone; error %v", place, loaded[i], alone, err)
 		}
@@ -724,14 +731,14 @@ func TestSeveralSessionsAtOnce(t *testing.T) {
 	}
 
 	// One that is refused undoes all.
-	_, err = store.SaveSessions(ctx, []json.RawMessage{
+	_, err = store.Sessions().SaveMany(ctx, []json.RawMessage{
 		json.RawMessage(`{"threadId":"t0","runId":"a","state":{"z":1}}`),
 		json.RawMessage(`{"threadId":"t1","runId":"a","state":{"x":1},"versions":{"x":1000}}`),
 	})
 	if !errors.Is(err, pgagui.ErrStaleVersion) {
 		t.Errorf("error %v, want ErrStaleVersion", err)
 	}
-	if state, err := store.LoadSessionState(ctx, "t0", "z", "a"); err != nil || state.Version != 0 {
+	if state, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t0", Key: "z"}, pgagui.LoadOptions{RunID: "a"}); !errors.Is(err, pgagui.ErrNotFound) {
 		t.Errorf("a call that was refused saved %+v, error %v", state, err)
 	}
 	for thread := range threads {
@@ -747,7 +754,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	endedRun(t, store, "t", "b", "a")
 	save := func(session string) map[string]int64 {
 		t.Helper()
-		versions, err := store.SaveSession(ctx, json.RawMessage(session))
+		versions, err := store.Sessions().SaveAll(ctx, json.RawMessage(session))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -765,7 +772,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	}
 	wantSaved(t, store, "t", "b", map[string]string{"keep": "1 1", "change": "2 2", "new": "1 1", "made": "1 1"})
 	wantSaved(t, store, "t", "a", map[string]string{"keep": "1 1", "change": "1 1", "drop": "1 1", "own": "1 1", "made": "1 1"})
-	_, err := store.SaveSession(ctx, json.RawMessage(`{"threadId":"t","runId":"b","state":{"made":2},"versions":{}}`))
+	_, err := store.Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","runId":"b","state":{"made":2},"versions":{}}`))
 	wantStale(t, err, 1)
 
 	// Without: the run has what it says, and nothing else.
@@ -779,7 +786,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 
 	// A thread is made for what is kept in it, not for nothing.
 	save(`{"threadId":"empty","state":{},"versions":{"a":0}}`)
-	if version, err := store.RemoveSessionState(ctx, "empty", "a", pgagui.SaveState{}); version != 0 || err != nil {
+	if version, found, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "empty", Key: "a"}, pgagui.SaveOptions{}); version != 0 || found || err != nil {
 		t.Errorf("version %d, error %v", version, err)
 	}
 	if n := ask[int](t, pool, `select count(*) from agui.thread where thread_id = 'empty'`); n != 0 {
@@ -793,7 +800,7 @@ func TestSessionsOfOneLineageInOneCall(t *testing.T) {
 	store, _ := newStore(t)
 	endedRun(t, store, "t", "a", "")
 	endedRun(t, store, "t", "b", "a")
-	if _, err := store.SaveSessions(context.Background(), []json.RawMessage{
+	if _, err := store.Sessions().SaveMany(context.Background(), []json.RawMessage{
 		json.RawMessage(`{"threadId":"t","runId":"a","state":{"k":1,"m":1}}`),
 		json.RawMessage(`{"threadId":"t","runId":"b","state":{"m":1}}`),
 	}); err != nil {
@@ -814,7 +821,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Rollback(ctx)
-	if _, err := store.WithTx(first).SaveSession(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
+	if _, err := store.WithTx(first).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
 		t.Fatal(err)
 	}
 	second, err := pool.Acquire(ctx)
@@ -824,7 +831,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	defer second.Release()
 	saved := make(chan error, 1)
 	go func() {
-		_, err := pgagui.New(second, nil).SaveSession(ctx, json.RawMessage(`{"threadId":"t","state":{"second":1}}`))
+		_, err := pgagui.New(second, nil).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"second":1}}`))
 		saved <- err
 	}()
 	pid := second.Conn().PgConn().PID()
@@ -868,31 +875,34 @@ func TestSessionStateRefuses(t *testing.T) {
 	endedRun(t, store, "t", "a", "")
 	long := strings.Repeat("x", 1025)
 	save := func(threadID, key, document, runID string) error {
-		_, err := store.SaveSessionState(ctx, threadID, key, json.RawMessage(document), pgagui.SaveState{RunID: runID})
+		_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: threadID, Key: key}, json.RawMessage(document), pgagui.SaveOptions{RunID: runID})
 		return err
 	}
 	saveSession := func(session string) error {
-		_, err := store.SaveSession(ctx, json.RawMessage(session))
+		_, err := store.Sessions().SaveAll(ctx, json.RawMessage(session))
 		return err
 	}
 	load := func(threadID, runID string) error {
-		_, err := store.LoadSession(ctx, threadID, runID)
+		_, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: threadID, RunID: runID})
 		return err
 	}
 	for what, test := range map[string]struct{ got, want error }{
-		"no thread":                       {save("", "k", `1`, ""), pgagui.ErrInvalidEvents},
-		"a thread id that is too long":    {save(long, "k", `1`, ""), pgagui.ErrLimitExceeded},
-		"no key":                          {save("t", "", `1`, ""), pgagui.ErrInvalidEvents},
-		"a key that is too long":          {save("t", long, `1`, ""), pgagui.ErrLimitExceeded},
-		"no JSON":                         {save("t", "k", `{`, ""), pgagui.ErrInvalidEvents},
-		"no document":                     {func() error { _, err := store.SaveSessionState(ctx, "t", "k", nil, pgagui.SaveState{}); return err }(), pgagui.ErrInvalidEvents},
+		"no thread":                    {save("", "k", `1`, ""), pgagui.ErrInvalidEvents},
+		"a thread id that is too long": {save(long, "k", `1`, ""), pgagui.ErrLimitExceeded},
+		"no key":                       {save("t", "", `1`, ""), pgagui.ErrInvalidEvents},
+		"a key that is too long":       {save("t", long, `1`, ""), pgagui.ErrLimitExceeded},
+		"no JSON":                      {save("t", "k", `{`, ""), pgagui.ErrInvalidEvents},
+		"no document": {func() error {
+			_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, nil, pgagui.SaveOptions{})
+			return err
+		}(), pgagui.ErrInvalidEvents},
 		"too deep":                        {save("t", "k", strings.Repeat("[", 1001)+strings.Repeat("]", 1001), ""), pgagui.ErrLimitExceeded},
 		"an unknown run":                  {save("t", "k", `1`, "x"), pgagui.ErrUnknownRun},
 		"a run of an unknown thread":      {save("x", "k", `1`, "x"), pgagui.ErrUnknownThread},
 		"an unknown run to load":          {load("t", "x"), pgagui.ErrUnknownRun},
 		"an unknown thread to load":       {load("x", "x"), pgagui.ErrUnknownThread},
-		"no session":                      {func() error { _, err := store.SaveSession(ctx, nil); return err }(), pgagui.ErrInvalidEvents},
-		"nothing among sessions":          {func() error { _, err := store.SaveSessions(ctx, []json.RawMessage{nil}); return err }(), pgagui.ErrInvalidEvents},
+		"no session":                      {func() error { _, err := store.Sessions().SaveAll(ctx, nil); return err }(), pgagui.ErrInvalidEvents},
+		"nothing among sessions":          {func() error { _, err := store.Sessions().SaveMany(ctx, []json.RawMessage{nil}); return err }(), pgagui.ErrInvalidEvents},
 		"a list for a session":            {saveSession(`[]`), pgagui.ErrInvalidEvents},
 		"a session without a thread":      {saveSession(`{"state":{}}`), pgagui.ErrInvalidEvents},
 		"a session without state":         {saveSession(`{"threadId":"t"}`), pgagui.ErrInvalidEvents},
@@ -914,11 +924,11 @@ func TestSessionStateRefuses(t *testing.T) {
 
 	// What a refusal says: the thread, the run, the key and the version that there is.
 	mustSave(t, store, "t", "a", "todo", `1`)
-	_, err := store.SaveSessionState(ctx, "t", "todo", json.RawMessage(`2`), pgagui.SaveState{RunID: "a", ExpectedVersion: 7})
+	_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "todo"}, json.RawMessage(`2`), pgagui.SaveOptions{RunID: "a", ExpectedVersion: 7})
 	wantStale(t, err, 1)
 	const want = `key "todo" of run "a" of thread "t": the writer has read version 7, but the current version is 1`
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+	if err == nil || !strings.HasPrefix(err.Error(), want+". ") {
+		t.Errorf("error %v, want %s and a hint", err, want)
 	}
 	var failure *pgconn.PgError
 	if !errors.As(err, &failure) || failure.Code != "UI018" || failure.Detail != "current version 1" {
@@ -932,7 +942,7 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	mustSave(t, store, "state", "", "k", `1`)
-	if _, err := store.SaveCheckpoint(ctx, "checkpoint", pgagui.Checkpoint{ID: "c", Document: json.RawMessage(`1`)}); err != nil {
+	if _, err := store.Checkpoints().Save(ctx, "checkpoint", pgagui.Checkpoint{ID: "c", JSON: json.RawMessage(`1`)}); err != nil {
 		t.Fatal(err)
 	}
 	var threads []string

@@ -16,7 +16,7 @@ import (
 
 func mustCheckpoint(t testing.TB, store *pgagui.Store, threadID string, checkpoint pgagui.Checkpoint) int64 {
 	t.Helper()
-	number, err := store.SaveCheckpoint(context.Background(), threadID, checkpoint)
+	number, err := store.Checkpoints().Save(context.Background(), threadID, checkpoint)
 	if err != nil {
 		t.Fatalf("save checkpoint %+v: %v", checkpoint, err)
 	}
@@ -39,43 +39,45 @@ func TestCheckpointsFormATreeInEachNamespace(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	if none, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || none.Number != 0 {
+	if none, err := store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{}); !errors.Is(err, pgagui.ErrUnknownCheckpoint) {
 		t.Errorf("the last of none is %+v, error %v", none, err)
 	}
 	for number, checkpoint := range []pgagui.Checkpoint{
-		{ID: "a", Document: json.RawMessage(` {"$type":"Checkpoint","x":"\u0000"} `)},
-		{ID: "b", ParentID: "a", Document: json.RawMessage(`1e400`)},
-		{ID: "a", Namespace: "child", Document: json.RawMessage(`{}`)},
-		{ID: "c", ParentID: "a", Document: json.RawMessage(`null`)},
-		{ID: "d", ParentID: "b", Document: json.RawMessage(`{"a":1,"a":2}`)},
+		{ID: "a", JSON: json.RawMessage(` {"$type":"Checkpoint","x":"\u0000"} `)},
+		{ID: "b", ParentID: "a", JSON: json.RawMessage(`1e400`)},
+		{ID: "a", Namespace: "child", JSON: json.RawMessage(`{}`)},
+		{ID: "c", ParentID: "a", JSON: json.RawMessage(`null`)},
+		{ID: "d", ParentID: "b", JSON: json.RawMessage(`{"a":1,"a":2}`)},
 	} {
 		for range 2 { // the second one is a repeat
 			if got := mustCheckpoint(t, store, "t", checkpoint); got != int64(number+1) {
 				t.Errorf("%s of %q has number %d, want %d", checkpoint.ID, checkpoint.Namespace, got, number+1)
 			}
 		}
-		loaded, err := store.LoadCheckpoint(ctx, "t", checkpoint.ID, checkpoint.Namespace)
-		if err != nil || string(loaded.Document) != string(checkpoint.Document) || loaded.ParentID != checkpoint.ParentID ||
+		loaded, err := store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{Namespace: checkpoint.Namespace, ID: checkpoint.ID})
+		if err != nil || string(loaded.JSON) != string(checkpoint.JSON) || loaded.ParentID != checkpoint.ParentID ||
 			loaded.Number != int64(number+1) || loaded.SavedAt.IsZero() {
 			t.Errorf("saved %+v, loaded %+v, error %v", checkpoint, loaded, err)
 		}
 	}
 	child := "child"
 	for what, test := range map[string]struct{ got, want string }{
-		"all":              {idsOf(store.Checkpoints(ctx, "t", nil)), "a b a c d"},
-		"of a namespace":   {idsOf(store.Checkpoints(ctx, "t", &child)), "a"},
-		"of no thread":     {idsOf(store.Checkpoints(ctx, "x", nil)), ""},
-		"to the last":      {idsOf(store.CheckpointLineage(ctx, "t", "", "")), "a b d"},
-		"to another":       {idsOf(store.CheckpointLineage(ctx, "t", "c", "")), "a c"},
-		"to a root":        {idsOf(store.CheckpointLineage(ctx, "t", "a", "")), "a"},
-		"in the namespace": {idsOf(store.CheckpointLineage(ctx, "t", "", "child")), "a"},
-		"to none":          {idsOf(store.CheckpointLineage(ctx, "x", "", "")), ""},
+		"all":              {idsOf(store.Checkpoints().List(ctx, "t", pgagui.CheckpointsOptions{})), "a b a c d"},
+		"of a namespace":   {idsOf(store.Checkpoints().List(ctx, "t", pgagui.CheckpointsOptions{Namespace: &child})), "a"},
+		"of no thread":     {idsOf(store.Checkpoints().List(ctx, "x", pgagui.CheckpointsOptions{})), ""},
+		"to the last":      {idsOf(store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{})), "a b d"},
+		"to another":       {idsOf(store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{ID: "c"})), "a c"},
+		"to a root":        {idsOf(store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{ID: "a"})), "a"},
+		"in the namespace": {idsOf(store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{Namespace: "child"})), "a"},
+		"to none": {
+			idsOf(store.Checkpoints().Lineage(ctx, "x", pgagui.CheckpointRef{})), `thread "x" has no checkpoint in the namespace ""`,
+		},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %q, want %q", what, test.got, test.want)
 		}
 	}
-	if last, err := store.LoadCheckpoint(ctx, "t", "", ""); err != nil || last.ID != "d" || last.ParentID != "b" {
+	if last, err := store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{}); err != nil || last.ID != "d" || last.ParentID != "b" {
 		t.Errorf("the last is %+v, error %v", last, err)
 	}
 	mustVerify(t, store, "t")
@@ -85,10 +87,10 @@ func TestCheckpointsRefuse(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
-	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "a", Document: json.RawMessage(`{"a":1}`)})
-	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "b", ParentID: "a", Document: json.RawMessage(`{}`)})
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "a", JSON: json.RawMessage(`{"a":1}`)})
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "b", ParentID: "a", JSON: json.RawMessage(`{}`)})
 	save := func(id, parent, document string) error {
-		_, err := store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: id, ParentID: parent, Document: json.RawMessage(document)})
+		_, err := store.Checkpoints().Save(ctx, "t", pgagui.Checkpoint{ID: id, ParentID: parent, JSON: json.RawMessage(document)})
 		return err
 	}
 	failure := func(_ any, err error) error { return err }
@@ -100,10 +102,10 @@ func TestCheckpointsRefuse(t *testing.T) {
 		"an id that is too long":   {save(strings.Repeat("x", 1025), "", `{}`), pgagui.ErrLimitExceeded},
 		"no JSON":                  {save("c", "", `{`), pgagui.ErrInvalidEvents},
 		"too deep":                 {save("c", "", strings.Repeat("[", 1001)+strings.Repeat("]", 1001)), pgagui.ErrLimitExceeded},
-		"no document":              {failure(store.SaveCheckpoint(ctx, "t", pgagui.Checkpoint{ID: "c"})), pgagui.ErrInvalidEvents},
-		"an unknown one":           {failure(store.LoadCheckpoint(ctx, "t", "x", "")), pgagui.ErrUnknownCheckpoint},
-		"one of a namespace":       {failure(store.LoadCheckpoint(ctx, "t", "a", "n")), pgagui.ErrUnknownCheckpoint},
-		"an unknown one's lineage": {failure(store.CheckpointLineage(ctx, "x", "a", "")), pgagui.ErrUnknownCheckpoint},
+		"no document":              {failure(store.Checkpoints().Save(ctx, "t", pgagui.Checkpoint{ID: "c"})), pgagui.ErrInvalidEvents},
+		"an unknown one":           {failure(store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{ID: "x"})), pgagui.ErrUnknownCheckpoint},
+		"one of a namespace":       {failure(store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{Namespace: "n", ID: "a"})), pgagui.ErrUnknownCheckpoint},
+		"an unknown one's lineage": {failure(store.Checkpoints().Lineage(ctx, "x", pgagui.CheckpointRef{ID: "a"})), pgagui.ErrUnknownCheckpoint},
 	} {
 		if !errors.Is(test.got, test.want) {
 			t.Errorf("%s: error %v, want %v", what, test.got, test.want)
@@ -126,8 +128,8 @@ func checkpointsAreNumberedInCommitOrder(t *testing.T, address string) {
 		group.Go(func() {
 			namespace := fmt.Sprint("n", writer%2)
 			for n := range each {
-				checkpoint := pgagui.Checkpoint{ID: fmt.Sprint(writer, "-", n), Namespace: namespace, Document: json.RawMessage(`{}`)}
-				if _, err := store.SaveCheckpoint(ctx, "t", checkpoint); err != nil {
+				checkpoint := pgagui.Checkpoint{ID: fmt.Sprint(writer, "-", n), Namespace: namespace, JSON: json.RawMessage(`{}`)}
+				if _, err := store.Checkpoints().Save(ctx, "t", checkpoint); err != nil {
 					t.Error(err)
 				}
 			}
@@ -143,7 +145,7 @@ func checkpointsAreNumberedInCommitOrder(t *testing.T, address string) {
 			ended = true
 		default:
 		}
-		all, err := store.Checkpoints(ctx, "t", nil)
+		all, err := store.Checkpoints().List(ctx, "t", pgagui.CheckpointsOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,12 +176,12 @@ func TestTheLineageOfManyCheckpoints(t *testing.T) {
 		select agui.thread_key('', 't'), n, '', 'c' || n, nullif(greatest(n - 2, 0), 0), '{}' from generate_series(1, 20000) as n`); err != nil {
 		t.Fatal(err)
 	}
-	lineage, err := store.CheckpointLineage(ctx, "t", "", "")
+	lineage, err := store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{})
 	if err != nil || len(lineage) != 10_000 || lineage[0].ID != "c2" || lineage[9999].ID != "c20000" || lineage[9999].ParentID != "c19998" {
 		t.Errorf("%d checkpoints, error %v", len(lineage), err)
 	}
 	number := rand.IntN(20_000) + 1
-	if one, err := store.LoadCheckpoint(ctx, "t", fmt.Sprint("c", number), ""); err != nil || one.Number != int64(number) {
+	if one, err := store.Checkpoints().Load(ctx, "t", pgagui.CheckpointRef{ID: fmt.Sprint("c", number)}); err != nil || one.Number != int64(number) {
 		t.Errorf("%+v, error %v", one, err)
 	}
 	mustVerify(t, store, "t")

@@ -99,7 +99,7 @@ func ask[Answer any](t testing.TB, pool *pgxpool.Pool, question string) (answer 
 // logEnd is the last seq of thread t that a store shows; 0: none.
 func logEnd(t testing.TB, store *pgagui.Store) int64 {
 	t.Helper()
-	status, err := store.Status(t.Context(), "t", "")
+	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t"})
 	if errors.Is(err, pgagui.ErrUnknownThread) {
 		return 0
 	}
@@ -135,10 +135,10 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 			t.Fatal(err)
 		}
 		got, err := r.onStandby.Restore(t.Context(), thread, pgagui.At{})
-		if err != nil || string(got.Document) != string(want.Document) {
-			t.Errorf("thread %s: the standby restores %.200s, %v", thread, got.Document, err)
+		if err != nil || string(got.JSON) != string(want.JSON) {
+			t.Errorf("thread %s: the standby restores %.200s, %v", thread, got.JSON, err)
 		}
-		status, err := r.onStandby.Status(t.Context(), thread, "r")
+		status, err := r.onStandby.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"})
 		if err != nil || status.Status != pgagui.Finished || status.LastSeq != want.Seq {
 			t.Errorf("thread %s: %+v, %v", thread, status, err)
 		}
@@ -148,9 +148,9 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 // What followers have seen on the primary, and a standby that lags has not.
 func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 	r.pause(t)
-	mustAppend(t, r.onPrimary, "t", "one", events(started("one"), token(1), finished))
-	mustAppend(t, r.onPrimary, "t", "two", events(started("two"), token(1)))
-	mustAppend(t, r.onPrimary, "t", "two", events(token(2), finished))
+	mustAppend(t, r.onPrimary, "t", "one", rawEvents(started("one"), token(1), finished))
+	mustAppend(t, r.onPrimary, "t", "two", rawEvents(started("two"), token(1)))
+	mustAppend(t, r.onPrimary, "t", "two", rawEvents(token(2), finished))
 	seen, err := follow(t.Context(), r.onPrimary, "t", pgagui.FollowOptions{})
 	if err != nil || len(seen) != 7 {
 		t.Fatalf("%d events, %v", len(seen), err)
@@ -223,7 +223,7 @@ func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 
 func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
 	const thread = "erased"
-	mustAppend(t, r.onPrimary, thread, "r", events(started("r"), token(1)))
+	mustAppend(t, r.onPrimary, thread, "r", rawEvents(started("r"), token(1)))
 	live, ended := make(chan pgagui.Position, 2), make(chan error, 1)
 	go func() {
 		var err error
@@ -236,7 +236,7 @@ func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
 	}()
 	<-live
 	resume := <-live
-	if _, err := r.onPrimary.Erase(t.Context(), thread, ""); err != nil {
+	if _, err := r.onPrimary.Erase(t.Context(), thread, pgagui.EraseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, pgagui.ErrThreadErased) {
@@ -250,7 +250,7 @@ func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
 func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
-	first := newRecorder(t, r.onPrimary, nil).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	first := mustBegin(t, newRecorder(t, r.onPrimary, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, first, started("r"), token(1))
 	mustFlush(t, first)
 	eventually(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
@@ -262,11 +262,11 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 
 	// The standby lags: what the recorder knows of may still come.
 	recorder := newRecorder(t, r.onStandby, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
-	other := recorder.Begin(t.Context(), "other", "r", pgagui.RecordOptions{})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{AfterSeq: first.Seq()})
+	other := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "other", RunID: "r"}, pgagui.BeginOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{AfterSeq: first.Seq()})
 	mustRecord(t, recording, token(3))
 	mustRecord(t, other, started("r"))
-	eventually(t, "it tries", func() bool { return recorder.Stats().Repeats > 3 })
+	eventually(t, "it tries", func() bool { return recorder.Stats().Retries > 3 })
 	seen := make(chan pgagui.Event, 10)
 	go func() {
 		for event, err := range r.onStandby.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
@@ -325,8 +325,8 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	pool := connectTo(t, server)
 	store := pgagui.New(pool, &pgagui.Config{Logger: quiet})
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
-	idle := recorder.Begin(t.Context(), "idle", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
+	idle := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "idle", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"), token(1))
 	mustRecord(t, idle, started("r"))
 	mustFlush(t, recording)
@@ -353,7 +353,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 				slow <- err
 				return
 			}
-			if got = append(got, string(event.Payload)); event.Seq == 2 {
+			if got = append(got, string(event.JSON)); event.Seq == 2 {
 				close(slowAt2)
 				<-goOn
 			}
@@ -407,7 +407,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	}
 
 	// Somebody goes on from what is left, before the recording is closed.
-	mustAppend(t, store, "t", "r", events(token(9), finished))
+	mustAppend(t, store, "t", "r", rawEvents(token(9), finished))
 	close(goOn)
 	if err := <-slow; err != nil {
 		t.Errorf("the follower that saw less: %v", err)

@@ -63,22 +63,22 @@ func startAgents(t testing.TB, n int, recorders ...*pgagui.Recorder) *agents {
 	a := &agents{threads: make([]string, n), tokens: make([]int, n), end: make(chan struct{})}
 	for i := range n {
 		a.threads[i] = fmt.Sprint("t", i)
-		recording := recorders[i%len(recorders)].Begin(t.Context(), a.threads[i], "r", pgagui.RecordOptions{})
+		recording := mustBegin(t, recorders[i%len(recorders)], pgagui.RunRef{ThreadID: a.threads[i], RunID: "r"}, pgagui.BeginOptions{})
 		a.group.Go(func() error {
-			if err := recording.Record(t.Context(), events(started("r"))...); err != nil {
+			if err := recording.Record(t.Context(), rawEvents(started("r"))...); err != nil {
 				return err
 			}
 			for n := 0; ; n++ {
 				select {
 				case <-a.end:
 					a.tokens[i] = n
-					if err := recording.Record(t.Context(), events(finished)...); err != nil {
+					if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 						return err
 					}
 					return recording.Close(t.Context())
 				default:
 				}
-				if err := recording.Record(t.Context(), events(token(n))...); err != nil {
+				if err := recording.Record(t.Context(), rawEvents(token(n))...); err != nil {
 					return err
 				}
 				if n%(2+i%5) == 0 {
@@ -126,7 +126,7 @@ func TestWhatIsCutBetweenCommitAndAnswerIsStoredOnce(t *testing.T) {
 		eventually(t, "the recorder goes on", func() bool { return recorder.Stats().Commits > commits })
 	}
 	agents.stop(t, beside)
-	if stats := recorder.Stats(); stats.Repeats < times*cuts {
+	if stats := recorder.Stats(); stats.Retries < times*cuts {
 		t.Errorf("%+v: %d answers did not come", stats, times*cuts)
 	}
 }
@@ -143,7 +143,7 @@ func TestWhatIsCutAtAnyMomentIsStoredOnce(t *testing.T) {
 		proxy.CutNow()
 	}
 	agents.stop(t, beside)
-	if stats := recorder.Stats(); stats.Repeats == 0 {
+	if stats := recorder.Stats(); stats.Retries == 0 {
 		t.Errorf("%+v: no cut had an effect", stats)
 	}
 }
@@ -156,9 +156,9 @@ func TestWhatANetworkThatHangsHoldsBackIsStoredOnce(t *testing.T) {
 	for range 3 {
 		commits := recorder.Stats().Commits
 		eventually(t, "the recorder goes on", func() bool { return recorder.Stats().Commits > commits })
-		repeats := recorder.Stats().Repeats
+		repeats := recorder.Stats().Retries
 		proxy.Hold()
-		eventually(t, "a call is given up", func() bool { return recorder.Stats().Repeats > repeats })
+		eventually(t, "a call is given up", func() bool { return recorder.Stats().Retries > repeats })
 		proxy.Release() // now the database gets the call that was given up as well as the one that repeats it
 	}
 	agents.stop(t, beside)
@@ -173,7 +173,7 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	})
 	recordings := make([]*pgagui.Recording, runs)
 	for i := range recordings {
-		recordings[i] = recorder.Begin(t.Context(), fmt.Sprint("t", i), "r", pgagui.RecordOptions{})
+		recordings[i] = mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "r"}, pgagui.BeginOptions{})
 		mustRecord(t, recordings[i], started("r"))
 		mustFlush(t, recordings[i])
 	}
@@ -192,8 +192,8 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	cancel()
 	notStored := fmt.Sprintf("%d events", taken)
 	for _, recording := range recordings {
-		err := recording.Record(ended, events(token(taken))...)
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" wait to be stored") {
+		err := recording.Record(ended, rawEvents(token(taken))...)
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored yet") {
 			t.Fatalf("record: %v", err)
 		}
 		if err := recording.Flush(ended); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), notStored+" are not stored") {
@@ -204,11 +204,11 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 	if err := first.Close(ended); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notStored+" are not stored") {
 		t.Errorf("close: %v", err)
 	}
-	if err := first.Record(t.Context(), events(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {
+	if err := first.Record(t.Context(), rawEvents(token(taken))...); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("record to one that is being closed: %v", err)
 	}
 	waiting := make(chan error)
-	go func() { waiting <- recordings[1].Record(t.Context(), events(token(taken))...) }()
+	go func() { waiting <- recordings[1].Record(t.Context(), rawEvents(token(taken))...) }()
 
 	proxy.Refuse(false)
 	if err := <-waiting; err != nil {
@@ -238,7 +238,7 @@ func TestRecordingsOutlastADatabaseThatIsAway(t *testing.T) {
 func TestCloseWhileTheDatabaseIsAwayCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	proxy, through, beside := newNetwork(t)
-	recording := newRecorder(t, through, &pgagui.RecorderConfig{Logger: quiet}).Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, newRecorder(t, through, &pgagui.RecorderConfig{Logger: quiet}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	proxy.Refuse(true)
@@ -265,7 +265,7 @@ func TestCloseGivesUpACallThatHangs(t *testing.T) {
 	proxy := cutproxy.Start(t, address)
 	pool := testdb.Connect(t, proxy.URL())
 	recorder := newRecorder(t, pgagui.New(pool, nil), &pgagui.RecorderConfig{CheckEvery: time.Hour, CallTimeout: givesUpSoon, Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	proxy.Hold()
@@ -286,8 +286,8 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 	t.Parallel()
 	proxy, through, beside := newNetwork(t)
 	recorder := through.NewRecorder(&pgagui.RecorderConfig{CallTimeout: time.Hour, Logger: quiet})
-	one := recorder.Begin(t.Context(), "t1", "r", pgagui.RecordOptions{})
-	two := recorder.Begin(t.Context(), "t2", "r", pgagui.RecordOptions{})
+	one := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t1", RunID: "r"}, pgagui.BeginOptions{})
+	two := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t2", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, one, started("r"))
 	mustFlush(t, one)
 	proxy.Hold()
@@ -302,7 +302,7 @@ func TestARecorderThatIsClosedWhileTheDatabaseIsAwaySaysWhatIsLost(t *testing.T)
 	}
 	for _, recording := range []*pgagui.Recording{one, two} {
 		<-recording.Context().Done() // the agent learns that nothing more is stored
-		if err := recording.Record(t.Context(), events(token(3))...); err == nil {
+		if err := recording.Record(t.Context(), rawEvents(token(3))...); err == nil {
 			t.Error("it records after that")
 		}
 	}
@@ -325,11 +325,11 @@ func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	t.Parallel()
 	proxy, through, beside := newNetwork(t, "lease = 300ms")
 	recorder := newRecorder(t, through, &pgagui.RecorderConfig{CheckEvery: 5 * time.Millisecond, CallTimeout: givesUpSoon, Logger: quiet})
-	recording := recorder.Begin(t.Context(), "t", "r", pgagui.RecordOptions{})
+	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	status := func() *pgagui.RunStatus {
-		status, err := beside.Status(t.Context(), "t", "r")
+		status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,9 +337,9 @@ func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	}
 	outage := func(begin, end func()) {
 		t.Helper()
-		repeats := recorder.Stats().Repeats
+		repeats := recorder.Stats().Retries
 		begin()
-		eventually(t, "the recorder calls in vain", func() bool { return recorder.Stats().Repeats > repeats })
+		eventually(t, "the recorder calls in vain", func() bool { return recorder.Stats().Retries > repeats })
 		eventually(t, "the run seems to be left", func() bool { return status().Stale })
 		end()
 		eventually(t, "the run is alive again", func() bool { return !status().Stale })
@@ -348,7 +348,7 @@ func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	outage(refuse, accept)
 	outage(proxy.Hold, proxy.Release)
 	outage(refuse, func() {
-		if n, err := beside.RequestStop(t.Context(), "t", "r", "enough"); n != 1 || err != nil {
+		if n, err := beside.RequestStop(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.RequestStopOptions{Reason: "enough"}); n != 1 || err != nil {
 			t.Errorf("%d runs, %v", n, err)
 		}
 		accept()
@@ -382,7 +382,7 @@ func followAll(t testing.TB, store *pgagui.Store, threads []string) (seen *atomi
 						time.Sleep(20 * time.Millisecond) // a slow one
 					}
 				}
-				if status, err := store.Status(t.Context(), thread, "r"); err != nil || status.LastSeq != last {
+				if status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}); err != nil || status.LastSeq != last {
 					return fmt.Errorf("thread %s: ended after seq %d, %+v, %w", thread, last, status, err)
 				}
 				return nil
@@ -435,7 +435,7 @@ func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	proxy := cutproxy.Start(t, address)
-	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r"), finished))
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", rawEvents(started("r"), finished))
 	lines, log := io.Pipe()
 	defer lines.Close()
 	store := pgagui.New(testdb.Connect(t, proxy.URL()), &pgagui.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -493,7 +493,7 @@ func connectCounted(t testing.TB, address string, maxConns int32) (*pgxpool.Pool
 func TestAFollowerEndsWithItsContextWhileTheNetworkIsBad(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
-	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", events(started("r")))
+	mustAppend(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r", rawEvents(started("r")))
 	for what, break_ := range map[string]func(*cutproxy.Proxy){
 		"hangs":   (*cutproxy.Proxy).Hold,
 		"refuses": func(proxy *cutproxy.Proxy) { proxy.Refuse(true); proxy.CutNow() },

@@ -1,0 +1,122 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
+
+// Checkpoints keeps the states of workflow engines beside the log of a thread. A thread need not
+// have runs for it.
+type Checkpoints struct{ store *Store }
+
+// Checkpoints returns the checkpoints of the Store's scope.
+func (s *Store) Checkpoints() Checkpoints { return Checkpoints{s} }
+
+// CheckpointRef names a checkpoint of a thread.
+type CheckpointRef struct {
+	// Namespace keeps the checkpoints of several workflows of a thread apart. It may be empty.
+	Namespace string
+	// ID is the engine's name for the checkpoint, unique in its namespace. If empty, the one that
+	// was saved last in the namespace.
+	ID string
+}
+
+// Checkpoint is the state of a workflow engine at some point of a conversation.
+type Checkpoint struct {
+	// ID is the engine's name for it, unique in its namespace.
+	ID string
+	// Namespace keeps the checkpoints of several workflows of a thread apart. It may be empty.
+	Namespace string
+	// ParentID is the checkpoint of the same namespace that it follows. Empty if there is none.
+	ParentID string
+	// JSON is the checkpoint, byte for byte.
+	JSON json.RawMessage
+
+	// Number counts the checkpoints of the thread 1, 2, 3, … in commit order: a reader that has read
+	// up to N and sees N+1 has missed nothing.
+	Number int64
+	// SavedAt is when it was saved.
+	SavedAt time.Time
+}
+
+// CheckpointsOptions say which checkpoints List returns. The zero value is all.
+type CheckpointsOptions struct {
+	// Namespace narrows the list to one namespace, which may be empty. All namespaces if nil.
+	Namespace *string
+}
+
+// Save saves a checkpoint and returns its number. It ignores Number and SavedAt. It is idempotent:
+// to save the same checkpoint a second time returns the same number.
+//
+// Errors: ErrUnknownParent, ErrConflictingRepeat (the id has another document or parent),
+// ErrInvalidEvents (invalid JSON, no id), ErrLimitExceeded (64 MB, 1,000 levels deep, ids of 1,024
+// bytes), ErrKeyCollision, ErrThreadErased.
+func (c Checkpoints) Save(ctx context.Context, threadID string, checkpoint Checkpoint) (number int64, err error) {
+	number, err = c.store.queries.SaveCheckpoint(ctx, db.SaveCheckpointParams{
+		ThreadID: threadID, CheckpointID: checkpoint.ID, Document: rawjson.Text(checkpoint.JSON), ParentID: orNull(checkpoint.ParentID),
+		Namespace: checkpoint.Namespace, Scope: c.store.scope,
+	})
+	return number, ErrorOf(err)
+}
+
+// Load returns a checkpoint.
+//
+// Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id), ErrKeyCollision.
+func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint CheckpointRef) (Checkpoint, error) {
+	rows, err := c.store.queries.LoadCheckpoint(ctx, db.LoadCheckpointParams{
+		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
+	})
+	switch {
+	case err != nil:
+		return Checkpoint{}, ErrorOf(err)
+	case len(rows) == 0:
+		return Checkpoint{}, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
+	}
+	return checkpointOf(db.CheckpointsRow(rows[0])), nil
+}
+
+// List returns the checkpoints of a thread in commit order, so parents come before their children.
+//
+// Errors: ErrKeyCollision.
+func (c Checkpoints) List(ctx context.Context, threadID string, options CheckpointsOptions) ([]Checkpoint, error) {
+	rows, err := c.store.queries.Checkpoints(ctx, db.CheckpointsParams{ThreadID: threadID, Namespace: options.Namespace, Scope: c.store.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	checkpoints := make([]Checkpoint, len(rows))
+	for i, row := range rows {
+		checkpoints[i] = checkpointOf(row)
+	}
+	return checkpoints, nil
+}
+
+// Lineage returns the checkpoints from the root to one of them. The root comes first.
+//
+// Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id), ErrKeyCollision.
+func (c Checkpoints) Lineage(ctx context.Context, threadID string, checkpoint CheckpointRef) ([]Checkpoint, error) {
+	rows, err := c.store.queries.CheckpointLineage(ctx, db.CheckpointLineageParams{
+		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
+	})
+	switch {
+	case err != nil:
+		return nil, ErrorOf(err)
+	case len(rows) == 0:
+		return nil, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
+	}
+	checkpoints := make([]Checkpoint, len(rows))
+	for i, row := range rows {
+		checkpoints[i] = checkpointOf(db.CheckpointsRow(row))
+	}
+	return checkpoints, nil
+}
+
+func checkpointOf(row db.CheckpointsRow) Checkpoint {
+	return Checkpoint{
+		ID: row.CheckpointID, Namespace: row.Namespace, ParentID: row.ParentID, JSON: json.RawMessage(row.Document),
+		Number: row.CheckpointNo, SavedAt: row.SavedAt,
+	}
+}

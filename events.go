@@ -1,0 +1,146 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// Event is an event of the log.
+type Event struct {
+	// Seq is its place in the log of its thread: 1, 2, 3, … in commit order.
+	Seq   int64
+	RunID string
+	// Type is its type, for example TEXT_MESSAGE_CONTENT.
+	Type string
+	// RecordedAt is when it was appended.
+	RecordedAt time.Time
+	// JSON is the event, byte for byte.
+	JSON json.RawMessage
+}
+
+// Position is where a follower that has seen this event continues.
+func (e Event) Position() Position { return Position{e.Seq, e.RecordedAt} }
+
+// IsHeartbeat reports whether this is no event, but what Follow yields after a pause without one
+// (FollowOptions.Heartbeat).
+func (e Event) IsHeartbeat() bool { return e.JSON == nil }
+
+// EventsOptions say which events of a thread Events yields. The zero value is all events of the
+// head's lineage.
+type EventsOptions struct {
+	// RunID is the run to read at. The head if empty.
+	RunID string
+	// NoLineage leaves out the ancestors of the run.
+	NoLineage bool
+	// AfterSeq is a cursor: only events with a greater seq.
+	AfterSeq int64
+}
+
+// Events yields the events of a run's lineage, in order. It reads a few batches at a time, up to 16
+// MB or one batch that is larger, and holds no connection while the caller works. An error ends the
+// iteration.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		lineage, err := s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		if options.NoLineage {
+			lineage = lineage[len(lineage)-1:]
+		}
+		for _, run := range lineage {
+			if run.Status != Running && run.LastSeq <= options.AfterSeq {
+				continue
+			}
+			for event, err := range s.runEvents(ctx, threadID, run, options.AfterSeq) {
+				if !yield(event, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// runEvents yields the events of one run.
+func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
+	const (
+		page      = 50
+		pageBytes = 16 << 20
+	)
+	return func(yield func(Event, error) bool) {
+		afterSeq := max(run.FirstSeq-1, afterSeq)
+		for {
+			batches, err := s.queries.Batches(ctx, db.BatchesParams{
+				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page, PageBytes: pageBytes,
+			})
+			if err != nil {
+				yield(Event{}, ErrorOf(err))
+				return
+			}
+			for _, row := range batches {
+				batch := batch{threadID, run.ID, row.FirstSeq, row.RecordedAt, row.EarlierUs, row.Events}
+				for event, err := range batch.all() {
+					if event.Seq <= afterSeq && err == nil {
+						continue
+					}
+					if !yield(event, err) || err != nil {
+						return
+					}
+				}
+				afterSeq = row.FirstSeq + int64(row.N) - 1
+			}
+			if len(batches) == 0 || !batches[len(batches)-1].HasMore {
+				return
+			}
+		}
+	}
+}
+
+// RunInput returns the input that was stored beside the events of a run, byte for byte (see
+// AppendOptions.Input). found is false if there is none. run is one that Runs or Lineage returned.
+func (s *Store) RunInput(ctx context.Context, threadID string, run Run) (input json.RawMessage, found bool, err error) {
+	rows, err := s.queries.RunInput(ctx, db.RunInputParams{ThreadID: threadID, RunNo: int32(run.Number), Scope: s.scope})
+	if err != nil || len(rows) == 0 {
+		return nil, false, ErrorOf(err)
+	}
+	return json.RawMessage(rows[0]), true, nil
+}
+
+// batch is a row of the log: events of a run.
+type batch struct {
+	threadID, runID string
+	firstSeq        int64
+	recordedAt      time.Time
+	earlierUs       []int32
+	events          []byte
+}
+
+// all yields the events of the batch. Their JSON is a part of the batch's.
+func (b *batch) all() iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		seq := b.firstSeq
+		for event, err := range compaction.Split(b.events) {
+			if err != nil {
+				yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: %w", b.threadID, b.firstSeq, err))
+				return
+			}
+			event := Event{Seq: seq, RunID: b.runID, Type: compaction.EventType(event), RecordedAt: b.recordedAt, JSON: event}
+			if len(b.earlierUs) > 0 { // repack has joined several batches
+				event.RecordedAt = event.RecordedAt.Add(-time.Duration(b.earlierUs[seq-b.firstSeq]) * time.Microsecond)
+			}
+			if !yield(event, nil) {
+				return
+			}
+			seq++
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package pgagui
+
+import (
+	"context"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// Maintenance checks and repairs the threads of a Store's scope. Package jobs has what runs on a
+// schedule.
+type Maintenance struct{ store *Store }
+
+// Maintenance returns the calls that check and repair threads. Those that write take the rights of
+// agui_maintainer.
+func (s *Store) Maintenance() Maintenance { return Maintenance{s} }
+
+// Problem is a finding of Verify.
+type Problem struct {
+	RunID   string `json:"runId,omitempty"` // empty: it concerns no single run
+	Problem string `json:"problem"`
+	// Severity is Damage or Note.
+	Severity Severity `json:"severity"`
+}
+
+// Severity says how bad a Problem is.
+type Severity string
+
+const (
+	// Damage is what the database should not hold.
+	Damage Severity = "damage"
+	// Note is what an agent or its writer did against the protocol. The log keeps it as it was
+	// appended.
+	Note Severity = "note"
+)
+
+// Verify checks a thread: its log, the tree of its runs, and every snapshot against a fold of the
+// log. The thread is sound if no problem has the severity Damage. jobs.Verify checks many threads,
+// several times faster.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision.
+func (m Maintenance) Verify(ctx context.Context, threadID string) ([]Problem, error) {
+	rows, err := m.store.queries.Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: m.store.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	problems := make([]Problem, len(rows))
+	for i, row := range rows {
+		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem, Severity: Severity(row.Severity)}
+	}
+	return problems, nil
+}
+
+// RebuildSnapshots replaces the snapshots of a thread by new ones, folded from its log, and returns
+// how many there are now. It repairs what Verify finds wrong with snapshots.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision, ErrFoldLimit; ErrLogDamaged if Verify finds damage in
+// the log itself: then nothing changes, because a snapshot may hold what the log has lost.
+func (m Maintenance) RebuildSnapshots(ctx context.Context, threadID string) (int, error) {
+	snapshots, err := m.store.queries.RebuildSnapshots(ctx, db.RebuildSnapshotsParams{ThreadID: threadID, Scope: m.store.scope})
+	return int(snapshots), ErrorOf(err)
+}
+
+// LiftErasure lets an erased thread begin anew, from seq 1. It reports whether the thread was
+// erased.
+//
+// Errors: ErrKeyCollision.
+func (m Maintenance) LiftErasure(ctx context.Context, threadID string) (wasErased bool, err error) {
+	wasErased, err = m.store.queries.LiftErasure(ctx, db.LiftErasureParams{ThreadID: threadID, Scope: m.store.scope})
+	return wasErased, ErrorOf(err)
+}
+
+// FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold
+// events themselves.
+func (m Maintenance) FoldLimits(ctx context.Context) (compaction.Limits, error) {
+	row, err := m.store.queries.FoldLimits(ctx)
+	return compaction.Limits{
+		DocumentBytes:     row.DocumentBytes,
+		DocumentDepth:     int(row.DocumentDepth),
+		PatchOperations:   int(row.PatchOperations),
+		PatchCopiedBytes:  row.PatchCopiedBytes,
+		PatchShiftedItems: row.PatchShiftedItems,
+		FoldBytes:         row.FoldBytes,
+		FoldMessages:      int(row.FoldMessages),
+		FoldLanes:         int(row.FoldLanes),
+		FoldFuel:          row.FoldFuel,
+	}, ErrorOf(err)
+}

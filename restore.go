@@ -1,0 +1,161 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/db"
+)
+
+// Message is a message of a conversation.
+type Message struct {
+	ID   string // empty: it has none
+	Role string
+	// JSON is the message in the form that AG-UI clients use.
+	JSON json.RawMessage
+}
+
+// Restored is all that a UI needs to show a conversation.
+type Restored struct {
+	ThreadID string `json:"threadId"`
+	RunID    string `json:"runId"`
+	// Seq is the seq of the last event in it. Position{Seq: Seq} is where to follow the thread from.
+	Seq        int64             `json:"seq"`
+	Status     Status            `json:"status"`
+	Messages   []json.RawMessage `json:"messages"`
+	State      json.RawMessage   `json:"state"`
+	Interrupts []json.RawMessage `json:"interrupts"`
+
+	// JSON is the whole as one JSON object, as the database wrote it. Messages, State and
+	// Interrupts are parts of it.
+	JSON json.RawMessage `json:"-"`
+}
+
+// Restore returns messages, state and interrupts at a point of a thread. It reads the nearest
+// snapshot and folds what follows it, so its cost is that of its result.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored, error) {
+	document, err := s.queries.Restore(ctx, db.RestoreParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	restored := &Restored{JSON: json.RawMessage(document)}
+	if err := restored.read(document); err != nil {
+		return nil, fmt.Errorf("restore thread %q: %w", threadID, err)
+	}
+	return restored, nil
+}
+
+// read takes the document apart without a copy. A conversation is large, and encoding/json would
+// take longer than the database.
+func (r *Restored) read(document []byte) (err error) {
+	for name, value := range compaction.Members(document) {
+		switch name {
+		case "threadId":
+			err = json.Unmarshal(value, &r.ThreadID)
+		case "runId":
+			err = json.Unmarshal(value, &r.RunID)
+		case "seq":
+			err = json.Unmarshal(value, &r.Seq)
+		case "status":
+			err = json.Unmarshal(value, &r.Status)
+		case "messages":
+			r.Messages, err = split(value)
+		case "interrupts":
+			r.Interrupts, err = split(value)
+		case "state":
+			r.State = value
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func split(array []byte) ([]json.RawMessage, error) {
+	items := []json.RawMessage{}
+	for item, err := range compaction.Split(array) {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// Messages returns the messages at a point of a thread.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message, error) {
+	rows, err := s.queries.Messages(ctx, db.MessagesParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	messages := make([]Message, len(rows))
+	for i, row := range rows {
+		messages[i] = Message{ID: row.MessageID, Role: row.Role, JSON: json.RawMessage(row.Message)}
+	}
+	return messages, nil
+}
+
+// State returns the state that agent and UI share, at a point of a thread.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
+	state, err := s.queries.State(ctx, db.StateParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
+	})
+	return json.RawMessage(state), ErrorOf(err)
+}
+
+// Interrupts returns the interrupts that wait for an answer at a point of a thread.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]json.RawMessage, error) {
+	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
+		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	return split(interrupts)
+}
+
+// ReplayOptions say what Replay returns. The zero value is the head, as a snapshot.
+type ReplayOptions struct {
+	At At
+	// Shape is compaction.SnapshotShape (if empty): messages and state, from the nearest snapshot.
+	// compaction.StreamShape: the compacted stream of the lineage.
+	Shape compaction.Shape
+}
+
+// Replay returns a short stream of events that brings any AG-UI client to a point of a thread. What
+// is open there stays open.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrInvalidEvents (a log that is no stream),
+// ErrKeyCollision, ErrUnknownShape, ErrQuarantined, ErrFoldLimit.
+func (s *Store) Replay(ctx context.Context, threadID string, options ReplayOptions) ([]json.RawMessage, error) {
+	if options.Shape == "" {
+		options.Shape = compaction.SnapshotShape
+	}
+	rows, err := s.queries.Replay(ctx, db.ReplayParams{
+		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
+		Shape: string(options.Shape), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	events := make([]json.RawMessage, len(rows))
+	for i, event := range rows {
+		events[i] = json.RawMessage(event)
+	}
+	return events, nil
+}

@@ -1,0 +1,235 @@
+package pgagui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
+
+// Sessions keeps session state: what the parts of an agent (memory, todo list, …) store of a
+// conversation beside its events. It is a JSON document per thread, run and key, byte for byte.
+//
+// A run sees the documents of its lineage, so each branch has its own. The thread itself has session
+// state too, under an empty RunID; a run sees it for those keys under which its lineage has nothing.
+// The thread need not have runs.
+type Sessions struct{ store *Store }
+
+// Sessions returns the session state of the Store's scope. Package session builds on it.
+func (s *Store) Sessions() Sessions { return Sessions{s} }
+
+// SessionRef names the owner of session state: a thread, or a run of it.
+type SessionRef struct {
+	ThreadID string
+	RunID    string // empty: the thread itself
+}
+
+// SessionKey names a document of session state.
+type SessionKey struct {
+	ThreadID string
+	Key      string
+}
+
+// SessionState is a document of session state.
+type SessionState struct {
+	Key string `json:"key"`
+	// RunID is the run that it was saved at, which may be an ancestor of the run that was asked for.
+	// Empty if it belongs to the thread.
+	RunID string `json:"runId,omitempty"`
+	// Version numbers the documents of a key in its thread 1, 2, 3, …, whatever run they were saved
+	// at.
+	Version int64     `json:"version"`
+	SavedAt time.Time `json:"savedAt"`
+	// JSON is the document, byte for byte. Among several versions nil means that this version
+	// removed the document.
+	JSON json.RawMessage `json:"document,omitempty"`
+}
+
+// SaveOptions say where a document is saved, and which version it replaces.
+type SaveOptions struct {
+	// RunID is the run that it is saved at. If empty, it belongs to the thread.
+	RunID string
+	// ExpectedVersion is the version that the writer has read at this run. 0 means that there was
+	// none, and that there must be none now. If another version is the current one, the error is
+	// ErrStaleVersion and Error.CurrentVersion names it.
+	ExpectedVersion int64
+	// Overwrite replaces any version. Then ExpectedVersion does not count.
+	Overwrite bool
+}
+
+// LoadOptions say which document Load returns. The zero value is the thread's own.
+type LoadOptions struct {
+	// RunID is the run whose document it is: the one saved at it, at its nearest ancestor, or for
+	// the thread.
+	RunID string
+	// Version is a certain version, whatever run it was saved at. The current one if zero.
+	Version int64
+}
+
+// VersionsOptions say which versions Versions returns.
+type VersionsOptions struct {
+	// RunID is the run that they were saved at. If empty, those of the thread.
+	RunID string
+}
+
+// Save saves a document and returns its version. If several writers replace the same version, one
+// succeeds and the others get ErrStaleVersion. So does a writer that retries after it lost the
+// answer: Load then tells whether the document is its own. The database setting
+// agui.session_versions says how many versions of a document are kept, 10 unless set. In a
+// transaction with Append, append first.
+//
+// Errors: ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (if a run is named), ErrThreadErased,
+// ErrInvalidEvents (invalid JSON, no key), ErrLimitExceeded (64 MB, 1,000 levels deep, keys of 1,024
+// bytes), ErrKeyCollision.
+func (s Sessions) Save(
+	ctx context.Context, key SessionKey, document json.RawMessage, options SaveOptions,
+) (version int64, err error) {
+	version, err = s.store.queries.SaveSessionState(ctx, db.SaveSessionStateParams{
+		ThreadID: key.ThreadID, Key: key.Key, Document: rawjson.Text(document), RunID: orNull(options.RunID),
+		ExpectedVersion: options.ExpectedVersion, Overwrite: options.Overwrite, Scope: s.store.scope,
+	})
+	return version, ErrorOf(err)
+}
+
+// Remove removes a document as of a run, or that of the thread. Ancestors of the run keep theirs. It
+// returns the version that records the removal. found is false if there was nothing to remove.
+//
+// Errors: ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (if a run is named), ErrThreadErased,
+// ErrInvalidEvents (no key), ErrLimitExceeded (keys of 1,024 bytes), ErrKeyCollision.
+func (s Sessions) Remove(ctx context.Context, key SessionKey, options SaveOptions) (version int64, found bool, err error) {
+	version, err = s.store.queries.RemoveSessionState(ctx, db.RemoveSessionStateParams{
+		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID),
+		ExpectedVersion: options.ExpectedVersion, Overwrite: options.Overwrite, Scope: s.store.scope,
+	})
+	return version, version != 0, ErrorOf(err)
+}
+
+// Load returns a document.
+//
+// Errors: ErrUnknownSessionState if there is none, or the version is not kept any more;
+// ErrUnknownThread and ErrUnknownRun if a run is named; ErrInvalidEvents (an empty thread id),
+// ErrKeyCollision.
+func (s Sessions) Load(ctx context.Context, key SessionKey, options LoadOptions) (SessionState, error) {
+	rows, err := s.store.queries.LoadSessionState(ctx, db.LoadSessionStateParams{
+		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Version: orNull(options.Version), Scope: s.store.scope,
+	})
+	switch {
+	case err != nil:
+		return SessionState{}, ErrorOf(err)
+	case len(rows) == 0 && options.Version != 0:
+		return SessionState{}, unknown(ErrUnknownSessionState, "thread %q has no version %d of the session state %q",
+			key.ThreadID, options.Version, key.Key)
+	case len(rows) == 0:
+		return SessionState{}, unknown(ErrUnknownSessionState, "thread %q has no session state %q", key.ThreadID, key.Key)
+	}
+	return sessionStateOf(rows[0]), nil
+}
+
+// List returns all documents that a run sees, or those of the thread, in the order of their keys.
+//
+// Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
+// id), ErrKeyCollision.
+func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState, error) {
+	rows, err := s.store.queries.SessionStates(ctx, db.SessionStatesParams{
+		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	states := make([]SessionState, len(rows))
+	for i, row := range rows {
+		states[i] = sessionStateOf(db.LoadSessionStateRow(row))
+	}
+	return states, nil
+}
+
+// Versions returns the versions that are kept of a document, newest first. Those of other runs,
+// ancestors too, are not among them.
+//
+// Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
+// id), ErrKeyCollision.
+func (s Sessions) Versions(ctx context.Context, key SessionKey, options VersionsOptions) ([]SessionState, error) {
+	rows, err := s.store.queries.SessionVersions(ctx, db.SessionVersionsParams{
+		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Scope: s.store.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	states := make([]SessionState, len(rows))
+	for i, row := range rows {
+		states[i] = sessionStateOf(db.LoadSessionStateRow(row))
+	}
+	return states, nil
+}
+
+func sessionStateOf(row db.LoadSessionStateRow) SessionState {
+	return SessionState{
+		Key: row.Key, RunID: row.RunID, Version: row.Version, SavedAt: row.SavedAt, JSON: json.RawMessage(row.Document),
+	}
+}
+
+// LoadAll returns all session state that a run sees, or that of the thread, as one JSON document:
+//
+//	{"threadId": …, "runId": … or null, "state": {key: document, …}, "versions": {key: version, …}}
+//
+// Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
+// id), ErrKeyCollision.
+func (s Sessions) LoadAll(ctx context.Context, session SessionRef) (json.RawMessage, error) {
+	document, err := s.store.queries.LoadSession(ctx, db.LoadSessionParams{
+		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
+	})
+	return json.RawMessage(document), ErrorOf(err)
+}
+
+// LoadMany returns several documents as LoadAll does, in the given order, in one call.
+//
+// Errors: those of LoadAll.
+func (s Sessions) LoadMany(ctx context.Context, sessions []SessionRef) ([]json.RawMessage, error) {
+	params := db.LoadSessionsParams{ThreadIds: make([]string, len(sessions)), RunIds: make([]string, len(sessions)), Scope: s.store.scope}
+	for i, session := range sessions {
+		params.ThreadIds[i], params.RunIds[i] = session.ThreadID, session.RunID
+	}
+	documents, err := s.store.queries.LoadSessions(ctx, params)
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	return split(documents)
+}
+
+// SaveAll saves a document as LoadAll returns it, all keys or none, and returns the versions that
+// its keys have now. It does not write what has not changed; white space around a document is no
+// change.
+//
+// If the document has the member versions, SaveAll compares each key as Save does: a key that
+// versions does not name must be new, and a key that versions names and state lacks is removed.
+// Without versions the session state becomes what the member state says, whatever there was.
+//
+// Errors: those of Save; ErrInvalidEvents also for a document of another form.
+func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versions map[string]int64, err error) {
+	answer, err := s.store.queries.SaveSession(ctx, db.SaveSessionParams{Session: rawjson.Text(document), Scope: s.store.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	if err := json.Unmarshal(answer, &versions); err != nil {
+		return nil, fmt.Errorf("versions of the saved session state: %w", err)
+	}
+	return versions, nil
+}
+
+// SaveMany saves several documents as SaveAll does, of any threads, all of them or none, and returns
+// the versions of each. It saves those of one thread in the given order.
+//
+// Errors: those of SaveAll.
+func (s Sessions) SaveMany(ctx context.Context, documents []json.RawMessage) (versions []map[string]int64, err error) {
+	answer, err := s.store.queries.SaveSessions(ctx, db.SaveSessionsParams{Sessions: jsonArray(documents), Scope: s.store.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	if err := json.Unmarshal(answer, &versions); err != nil {
+		return nil, fmt.Errorf("versions of the saved session state: %w", err)
+	}
+	return versions, nil
+}

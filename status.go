@@ -1,0 +1,75 @@
+package pgagui
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// Status is the state of a run.
+type Status string
+
+// A run is running until RUN_FINISHED or RUN_ERROR. A run that waits for the answer to an interrupt
+// has finished.
+const (
+	Running  Status = "running"
+	Finished Status = "finished"
+	Failed   Status = "failed"
+)
+
+// RunStatus is the state of a run and of its writer.
+type RunStatus struct {
+	RunID       string `json:"runId"`
+	ParentRunID string `json:"parentRunId,omitempty"` // empty: a root
+	Status      Status `json:"status"`
+	// FirstSeq and LastSeq are the seqs of its first event and of its last one so far.
+	FirstSeq  int64     `json:"firstSeq"`
+	LastSeq   int64     `json:"lastSeq"`
+	StartedAt time.Time `json:"startedAt"`
+	EndedAt   time.Time `json:"endedAt,omitzero"` // zero while it is running
+	// AliveAt is when its writer last appended an event or sent a heartbeat.
+	AliveAt time.Time `json:"aliveAt"`
+	// Stale is true if the run is running and its lease has expired (docs/settings.md). pgagui reap
+	// closes it, or the next run of the thread does.
+	Stale bool `json:"stale,omitempty"`
+	// StopRequestedAt is when RequestStop was first called for the run. Zero if it was not.
+	StopRequestedAt time.Time `json:"stopRequestedAt,omitzero"`
+	StopReason      string    `json:"stopReason,omitempty"`
+	// CutOffReason says why somebody else than its writer ended the run. Empty if nobody did.
+	CutOffReason string `json:"cutOffReason,omitempty"`
+}
+
+// Status returns the state of a run, or of the head if run.RunID is empty.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) Status(ctx context.Context, run RunRef) (*RunStatus, error) {
+	row, err := s.queries.RunStatus(ctx, db.RunStatusParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	return &RunStatus{
+		RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq,
+		StartedAt: row.StartedAt, EndedAt: row.EndedAt, AliveAt: row.AliveAt, Stale: row.IsStale,
+		StopRequestedAt: row.StopRequestedAt, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
+	}, nil
+}
+
+// RequestStopOptions belong to RequestStop.
+type RequestStopOptions struct {
+	// Reason is for the writer of the run to read. It may be empty.
+	Reason string
+}
+
+// RequestStop asks the writer of a run to stop, in whichever process the writer is. If run.RunID is
+// empty, it asks the writers of all runs in progress of the thread. A Recorder then cancels the
+// context of the run within about a second; the writer ends the run. RequestStop returns the number
+// of runs that are asked to stop; 0 if none is in progress.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) RequestStop(ctx context.Context, run RunRef, options RequestStopOptions) (runs int, err error) {
+	n, err := s.queries.RequestStop(ctx, db.RequestStopParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Reason: orNull(options.Reason), Scope: s.scope,
+	})
+	return int(n), ErrorOf(err)
+}
