@@ -413,7 +413,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''12cbf47770cec186b0006adbc4fa1ed9ff4e4e96e3b0fde6a298ef79afb4f483'', ''{
+as 'select 1, ''8f28f94cc1b2aaa89856035d5b8d685e0dfc1f23e4373fab2ce9f97ae18be2cb'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

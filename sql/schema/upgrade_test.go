@@ -241,7 +241,7 @@ revoke execute on function agui.new_sample(int) from public;`)
 	return r
 }
 
-// The third release goes further: a view in another order, so that what is made of it must be made anew; a return type; a trigger
+// The third release goes further: a view in another order, so that what depends on it must be dropped and created; a return type; a trigger
 // less; what had come goes, what had gone comes in another kind.
 func thirdRelease(second release) release {
 	r := second.next()

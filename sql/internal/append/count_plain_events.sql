@@ -17,6 +17,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.count_plain_events(json) is 'agui_internal.plain_event_count for an array that is more than a single token.';
+comment on function agui_internal.count_plain_events(json) is
+    'Implements agui_internal.plain_event_count for an array that is not a single token.';
 
 revoke execute on function agui_internal.count_plain_events(json) from public;

@@ -11,8 +11,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
-    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
+    -- Most calls need no parsing of each event. If every event begins with its type, and "type"
+    -- occurs nowhere else and without escapes, then that is the type. And nesting takes bytes.
     select
         count(*),
         count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
@@ -26,7 +26,8 @@ end
 $$;
 
 comment on function agui_internal.scan_events(json) is
-    'What a JSON array of events shows without a look into each: how many they are; whether the type of each is plain to see; whether one is '
-    'so long (or there is none) that its depth must be looked at; and, where all types are, how many are of the life cycle.';
+    'Inspects a JSON array of events without parsing each event: how many there are; whether all '
+    'types are evident; whether an event is so long (or there is none) that its depth must be '
+    'checked; and, if all types are evident, how many events belong to the life cycle.';
 
 revoke execute on function agui_internal.scan_events(json) from public;
