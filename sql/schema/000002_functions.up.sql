@@ -1,4 +1,5 @@
--- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
 do $$
 begin
     perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
@@ -18904,7 +18905,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''0aeea9a0b73a724fe6354e3423376d7c153baea284d33aa485f6b9be350b100b'', ''{
+as 'select 2, ''04d1fc5d29c2c0ee1453af46eb7a9c1b807da87e299405b1fd10e123820dfa5f'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
