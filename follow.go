@@ -217,7 +217,7 @@ func (f *follower) begin(ctx context.Context) error {
 	case f.options.History == "" && f.options.RunID == "" && !f.options.NoLineage:
 		return nil
 	case f.options.History != "" && f.options.After.Seq != 0:
-		return errors.New("follow: After and History exclude each other: who has seen a part of the log goes on from there")
+		return errors.New("follow: After and History exclude each other: a follower that has seen a part of the log continues from there")
 	case f.options.History != "" && f.options.NoLineage:
 		return errors.New("follow: NoLineage and History exclude each other: a history is that of the lineage")
 	}

@@ -36,7 +36,7 @@ type RecorderConfig struct {
 	// another connection. 30 seconds if zero.
 	CallTimeout time.Duration
 	// CloseTimeout bounds Close if its ctx had ended before the call, as with "defer
-	// recorder.Close(ctx)" in a program that was told to stop. 10 seconds if zero.
+	// recorder.Close(ctx)" in a program that got a signal to stop. 10 seconds if zero.
 	CloseTimeout time.Duration
 	// Logger gets a line when the database cannot be reached, one every minute while it cannot, and one
 	// when it can again; and one for each recording that ends early. slog.Default() if nil.

@@ -328,7 +328,7 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 		return 0, nil
 	case seq == 0:
 		return 0, &Error{
-			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can go on from it", r),
+			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can continue it", r),
 			Hint: "Record its events as a run that begins with them.",
 		}
 	}
