@@ -13,13 +13,13 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// hub polls the database for new events of all threads that a process follows, many in one query, and
-// passes them to the followers.
+// hub polls the database for new events of all threads that a process follows, many in one query,
+// and passes them to the followers.
 //
 // A followed thread is a topic: the last events of its log, and a signal that there are more. Each
-// follower has its own position and takes the events behind it from the topic. A follower that is further
-// back than the topic reads from the database itself. So nobody waits for a slow follower, and live events
-// join those that were read without a gap or a double, because seq alone decides.
+// follower has its own position and takes the events behind it from the topic. A follower that is
+// further back than the topic reads from the database itself. So nobody waits for a slow follower,
+// and live events join those that were read without a gap or a double, because seq alone decides.
 type hub struct {
 	queries     func(scope string) *db.Queries
 	setsScope   bool // a query is for one scope
@@ -43,8 +43,8 @@ type topic struct {
 	key       topicKey
 	followers int
 
-	// isOpen is true if the hub polls for new events. Before, the first follower reads up to the end of
-	// the log, and so finds where they begin.
+	// isOpen is true if the hub polls for new events. Before, the first follower reads up to the
+	// end of the log, and so finds where they begin.
 	isOpen bool
 	// end is the last event that the hub has seen.
 	end Position
@@ -58,8 +58,8 @@ type topic struct {
 
 	due   time.Time // zero: it was woken
 	pause time.Duration
-	// isCut is true if the last answer had no room for all new events. Then the topic comes first in the
-	// next query.
+	// isCut is true if the last answer had no room for all new events. Then the topic comes first
+	// in the next query.
 	isCut bool
 }
 
@@ -67,32 +67,32 @@ type topic struct {
 type chunk struct {
 	events []Event
 	bytes  int
-	// isRunning is true if the run of the events had not ended when they were read. Otherwise its end is
-	// among them, before them or behind them.
+	// isRunning is true if the run of the events had not ended when they were read. Otherwise its
+	// end is among them, before them or behind them.
 	isRunning bool
 }
 
 const (
-	// maxTopicBytes bounds the chunks of a topic for followers that are slightly behind; the last chunk
-	// may be larger. maxHubBytes bounds those of all topics. A follower that is further behind reads from
-	// the database.
+	// maxTopicBytes bounds the chunks of a topic for followers that are slightly behind; the last
+	// chunk may be larger. maxHubBytes bounds those of all topics. A follower that is further
+	// behind reads from the database.
 	maxTopicBytes = 256 << 10
 	maxHubBytes   = 64 << 20
-	// maxTopicsPerPoll, maxBatchesPerPoll (of a thread) and maxBytesPerPoll (of all threads) bound a query
-	// and its answer. A larger batch comes alone.
+	// maxTopicsPerPoll, maxBatchesPerPoll (of a thread) and maxBytesPerPoll (of all threads) bound
+	// a query and its answer. A larger batch comes alone.
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
 	maxBytesPerPoll   = 16 << 20
-	// restShare is the share of the time in which the hub does not poll, however many threads there are. A
-	// rest is at most longestRest. After a query that took no time it is shortestRest, so that threads that
-	// wake meanwhile share the next query.
+	// restShare is the share of the time in which the hub does not poll, however many threads there
+	// are. A rest is at most longestRest. After a query that took no time it is shortestRest, so
+	// that threads that wake meanwhile share the next query.
 	restShare    = 0.8
 	longestRest  = time.Second
 	shortestRest = 5 * time.Millisecond
 	// longestBackoff bounds the pauses between polls while the database cannot be reached.
 	longestBackoff = 2 * time.Second
-	// maxReaders bounds the followers that read from the database at once. Each reads about pageBytes:
-	// between minPage and maxPage batches, and at most maxPageBytes or one batch.
+	// maxReaders bounds the followers that read from the database at once. Each reads about
+	// pageBytes: between minPage and maxPage batches, and at most maxPageBytes or one batch.
 	maxReaders       = 4
 	pageBytes        = 256 << 10
 	minPage, maxPage = 10, 1000
@@ -189,9 +189,9 @@ func (h *hub) wakeUp() {
 	}
 }
 
-// after returns the events of a topic behind a position. If there are none, it returns the signal for new
-// events. If it returns neither, the follower must read from the database. isAhead is true if the position
-// is behind the end of the topic: the hub lags, or the log was rewound since.
+// after returns the events of a topic behind a position. If there are none, it returns the signal
+// for new events. If it returns neither, the follower must read from the database. isAhead is true
+// if the position is behind the end of the topic: the hub lags, or the log was rewound since.
 func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan struct{}, isAhead bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,8 +208,9 @@ func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan
 	return slices.Clone(t.chunks[first:]), nil, false
 }
 
-// isInProgress reports whether a run of a topic is in progress at a follower's position, as far as the hub
-// has seen. If runID is empty, any run of the topic. The end of that run will be a new event.
+// isInProgress reports whether a run of a topic is in progress at a follower's position, as far as
+// the hub has seen. If runID is empty, any run of the topic. The end of that run will be a new
+// event.
 func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +220,8 @@ func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
 	return t.running[runID] || runID == "" && len(t.running) > 0
 }
 
-// chunkOf finds the first chunk that ends at a seq or behind it. endsThere is true if it ends at it.
+// chunkOf finds the first chunk that ends at a seq or behind it. endsThere is true if it ends at
+// it.
 func (t *topic) chunkOf(seq int64) (i int, endsThere bool) {
 	return slices.BinarySearchFunc(t.chunks, seq, func(c chunk, seq int64) int {
 		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
@@ -242,7 +244,8 @@ func (t *topic) contradicts(position Position) bool {
 	return !event.RecordedAt.Equal(position.RecordedAt)
 }
 
-// run polls until there are no followers. A follower that joins before run has ended starts another run.
+// run polls until there are no followers. A follower that joins before run has ended starts another
+// run.
 func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 	outagePauses := pauses(2*h.interval, longestBackoff)
 	for {
@@ -258,8 +261,8 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		}
 		begin := time.Now()
 		err := h.poll(ctx, due)
-		// With very many threads, or a slow server, events arrive later, but the server has time for
-		// other work.
+		// With very many threads, or a slow server, events arrive later, but the server has time
+		// for other work.
 		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))
 		rest = max(min(h.interval/4, shortestRest), min(rest, longestRest))
 		switch {
@@ -387,8 +390,8 @@ func (h *hub) take(topics []*topic, rows []db.PollRow) {
 // isCut reports whether a row says that the answer had no room for all events of its thread.
 func isCut(row db.PollRow) bool { return row.Events == nil && row.Problem == "" }
 
-// extend adds new events to a topic, and sets when to poll for the next ones. isCut is true if there are
-// more already.
+// extend adds new events to a topic, and sets when to poll for the next ones. isCut is true if
+// there are more already.
 func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -411,7 +414,8 @@ func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 		return
 	}
 	for _, c := range added {
-		// The row decides, because an agent may send events after the end, and a second RUN_STARTED.
+		// The row decides, because an agent may send events after the end, and a second
+		// RUN_STARTED.
 		last := c.events[len(c.events)-1]
 		if c.isRunning {
 			t.running[last.RunID] = true
@@ -425,8 +429,8 @@ func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	t.pause = h.interval
 }
 
-// keep adds chunks to those that a topic keeps, and drops the oldest ones. A topic that has lost its last
-// follower meanwhile keeps none.
+// keep adds chunks to those that a topic keeps, and drops the oldest ones. A topic that has lost
+// its last follower meanwhile keeps none.
 func (h *hub) keep(t *topic, added []chunk) {
 	if h.topics[t.key] != t {
 		return
@@ -465,7 +469,8 @@ func (h *hub) forget(t *topic) {
 
 func (c chunk) end() Position { return c.events[len(c.events)-1].Position() }
 
-// reset closes a topic after an error, so that its followers read from the database and get the error.
+// reset closes a topic after an error, so that its followers read from the database and get the
+// error.
 func (h *hub) reset(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -479,8 +484,8 @@ func (t *topic) signal() {
 	t.changed = make(chan struct{})
 }
 
-// read queries the events of one thread behind a position, at most page batches, for a follower that is
-// further back than its topic. isMore is true if there may be more.
+// read queries the events of one thread behind a position, at most page batches, for a follower
+// that is further back than its topic. isMore is true if there may be more.
 func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) (chunks []chunk, isMore bool, err error) {
 	select {
 	case h.readers <- struct{}{}:
@@ -514,8 +519,8 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 	return chunks, len(chunks) == page, nil
 }
 
-// pageLike returns how many batches of the size of the given ones make a page. A follower with a slow
-// caller holds a page in memory all that time.
+// pageLike returns how many batches of the size of the given ones make a page. A follower with a
+// slow caller holds a page in memory all that time.
 func pageLike(chunks []chunk) int {
 	bytes := 1
 	for _, c := range chunks {
