@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -219,7 +220,7 @@ func (c *compactor) accepts(w *form) bool {
 // client's verifier wants them to agree.
 func (f *Fold) listsOpenChunks() bool {
 	return !slices.ContainsFunc(f.lanes, func(l lane) bool {
-		id, _ := stringValue(raw(l.id))
+		id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		kind := textPart
 		if l.kind == toolStream {
 			kind = toolPart
@@ -308,7 +309,7 @@ func sameRepeats(a, b []*Message) bool {
 func (f *Fold) means(other *Fold) bool {
 	return slices.EqualFunc(f.Messages(), other.Messages(), func(a, b *Message) bool { return a == b || a.says(b) }) &&
 		sameRepeats(f.Messages(), other.Messages()) && sameLanes(f, other) &&
-		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
+		jsontree.Same(jsontree.Raw(f.State()), jsontree.Raw(other.State())) && jsontree.Same(jsontree.Raw(f.interrupts), jsontree.Raw(other.interrupts))
 }
 
 func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }
@@ -336,7 +337,7 @@ func normalizedInput(started json.RawMessage, e *event, lineage *Fold) (json.Raw
 	for element := range rawjson.Elements(list) {
 		keep := kindOf(element) == isString
 		if kindOf(element) == isObject {
-			id, hasID := stringValue(raw(rawjson.MemberOf(element, "id")))
+			id, hasID := jsontree.StringValue(jsontree.Raw(rawjson.MemberOf(element, "id")))
 			keep = !hasID || !seen[id] && lineage.find([]byte(id)) < 0
 			if !keep {
 				if subagent := rawjson.MemberOf(element, "subagentRunId"); subagent != nil && kindOf(subagent) == isString {

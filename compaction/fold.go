@@ -1,30 +1,3 @@
-// Package compaction says what an AG-UI event stream means: it folds events into messages, state and open interrupts. And it
-// writes streams that mean the same with fewer events: [CompactEvents], [Fold.Replay].
-//
-// # Model
-//
-// A [Fold] starts from nothing and takes events one after another, as raw JSON. The meaning of each is that of the official
-// client, @ag-ui/client: its transformChunks (here chunks.go), then its defaultApplyEvents. The table in rules.go leads from
-// each event type to the function that folds it.
-//
-// It goes beyond the client in this:
-//
-//   - The state that a run was started with, input.state of RUN_STARTED, is the state from there on.
-//   - The spellings of the AG-UI proposals are read as well: STATE_DELTA with patch, STATE_SNAPSHOT with state, ACTIVITY with
-//     snapshot and patch, and plain strings in input.messages.
-//   - JSON stays as it was written, but for white space. Strings are joined as JSON text, so two halves of an emoji become one character and a zero
-//     byte or a lone surrogate comes through; numbers keep their spelling, messages their unknown fields. Strings are decoded
-//     only to compare them.
-//   - Nothing is an error. An event is skipped, as if it were not there, when it is of an unknown type, when a field that the
-//     reducer needs is missing or has the wrong type, and when it is a chunk that continues nothing or several streams at
-//     once. A field that is null counts as absent, except for a state. Elements of a list of messages that are neither
-//     objects nor strings are left out.
-//   - Patches follow RFC 6902 strictly, within [Limits], and are applied whole or not at all.
-//   - A fold has [Limits], too. One that goes beyond them takes no more events: [Fold.Err].
-//
-// A run folds onto what its parent meant: the caller clones the parent's fold ([Fold.Clone]) where a lineage branches.
-//
-// A fold and its clones share what they have in common; all of them belong to one goroutine at a time.
 package compaction
 
 import (
@@ -34,21 +7,23 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // A Fold is what a stream of events means so far. Make one with [New] or [Resume].
 type Fold struct {
-	owner        *owner
+	owner        *jsontree.Owner
 	messages     messageList
 	index        *index // nil until something is looked up
 	order        int    // counts the times that messages took places of others
-	state        document
+	state        jsontree.Document
 	stateText    json.RawMessage // the state as JSON, nil when it changed since it was written
 	statePatched bool
 	interrupts   json.RawMessage
 	lanes        []lane
 	limits       Limits
+	patchLimits  jsontree.Limits // those of limits that are about patches
 	usage        usage
 	runsByEvents bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
@@ -57,9 +32,9 @@ type Fold struct {
 
 // New returns the fold of nothing: no messages, the state {}, no interrupts.
 func New() *Fold {
-	f := &Fold{owner: new(owner), interrupts: json.RawMessage("[]")}
+	f := &Fold{owner: new(jsontree.Owner), interrupts: json.RawMessage("[]")}
 	f.SetLimits(DefaultLimits())
-	f.setState(json.RawMessage("{}"))
+	f.setState(jsontree.Raw("{}"))
 	f.usage.size = f.storedSize()
 	return f
 }
@@ -67,13 +42,13 @@ func New() *Fold {
 // Clone returns a fold that goes its own way from here. It takes time for a list of the messages, not for what is in them.
 func (f *Fold) Clone() *Fold {
 	// What both have is nobody's from now on: whoever changes a part of it copies that part first.
-	f.owner = new(owner)
-	f.state.owner = f.owner
+	f.owner = new(jsontree.Owner)
+	f.state.SetOwner(f.owner)
 	clone := *f
-	clone.owner = new(owner)
+	clone.owner = new(jsontree.Owner)
 	clone.messages = messageList{flat: slices.Clone(f.messages.all())}
 	clone.index = nil
-	clone.state = document{owner: clone.owner, root: f.state.root, bytes: f.state.bytes, octets: f.state.octets}
+	clone.state = f.state.Clone(clone.owner)
 	clone.lanes = slices.Clone(f.lanes)
 	clone.usage.copied = slices.Clone(f.usage.copied)
 	clone.event.clear()
@@ -116,20 +91,20 @@ func (f *Fold) Messages() []*Message { return f.messages.all() }
 // State returns the state as JSON.
 func (f *Fold) State() json.RawMessage {
 	if f.stateText == nil {
-		f.stateText = written(f.state.root)
-		f.state.bytes = len(f.stateText)
+		f.stateText = f.state.Text()
 	}
 	return f.stateText
 }
 
 // StoredState returns State as the reducer in SQL makes it, to the byte: there, a state that patches have changed is in the spelling of
-// jsonb. It reports false, and returns State, where only the server can print that spelling; see [PrintJSONB].
+// jsonb.
+// It reports false, and returns State, for the few values whose jsonb spelling only the server can print.
 func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 	state = f.State()
 	if !f.statePatched {
 		return state, true
 	}
-	printed, isPrinted := PrintJSONB(state)
+	printed, isPrinted := jsontree.PrintJSONB(state)
 	if !isPrinted {
 		return state, false
 	}
@@ -139,14 +114,10 @@ func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 // StateSize returns the length of State in bytes, without making it: of a large state that patches have changed, as jsonb prints it.
 // It may be more where a key stands twice in an object.
 func (f *Fold) StateSize() int {
-	switch {
-	case f.stateText != nil:
+	if f.stateText != nil {
 		return len(f.stateText)
-	case f.state.octets > 0:
-		return int(f.state.octets)
-	default:
-		return f.state.bytes
 	}
+	return f.state.Size()
 }
 
 // Interrupts returns the JSON array of the interrupts that wait for an answer.
@@ -212,7 +183,7 @@ func Resume(s Snapshot) (*Fold, error) {
 	if !json.Valid(state) {
 		return nil, errors.New("compaction: resume: the state of the snapshot is not JSON: fold the events again")
 	}
-	f.setState(state)
+	f.setState(jsontree.Raw(state))
 	f.interrupts = bytes.TrimSpace(s.Interrupts)
 	if !json.Valid(f.interrupts) || f.interrupts[0] != '[' {
 		return nil, errors.New("compaction: resume: the interrupts of the snapshot are not a JSON array: fold the events again")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // Limits bound what a fold, and the JSON patches in it, may make and take.
@@ -67,7 +67,18 @@ func (e *LimitError) Unwrap() error { return ErrLimit }
 // SetLimits changes the limits for the events that follow. Clones that are made later have them too.
 func (f *Fold) SetLimits(limits Limits) {
 	f.limits = limits
+	f.patchLimits = limits.ofPatches()
 	f.usage.nextLook = limits.lookEvery()
+}
+
+func (l *Limits) ofPatches() jsontree.Limits {
+	return jsontree.Limits{
+		DocumentBytes: l.DocumentBytes,
+		DocumentDepth: l.DocumentDepth,
+		Operations:    l.PatchOperations,
+		CopiedBytes:   l.PatchCopiedBytes,
+		ShiftedItems:  l.PatchShiftedItems,
+	}
 }
 
 // Err returns why the fold has ended: a [*LimitError], or what the function given to [Fold.Watch] returned. It ignores all
@@ -88,9 +99,7 @@ func (f *Fold) EndRun() error {
 
 // What work costs besides the octets that events bring.
 const (
-	fuelOfCopiedOctet = 4
-	fuelOfMessage     = 64  // that is looked at
-	nearEnd           = 500 // items behind a place in an array up to which a change there costs no more than these
+	fuelOfMessage     = 64 // that is looked at
 	fuelBetweenChecks = 1 << 20
 )
 
@@ -171,7 +180,7 @@ func (f *Fold) look() {
 func (f *Fold) storedSize() int64 {
 	size := int64(len(f.interrupts))
 	if f.statePatched {
-		size += storedOctets(f.state.root)
+		size += jsontree.StoredOctets(f.state.Value())
 	} else {
 		size += int64(len(f.stateText))
 	}
@@ -179,16 +188,10 @@ func (f *Fold) storedSize() int64 {
 		size += int64(m.Size())
 		if m.patched {
 			content := m.member("content")
-			size += storedOctets(content) - int64(content.size())
+			size += jsontree.StoredOctets(content) - int64(content.Size())
 		}
 	}
 	return size
-}
-
-// storedOctets is the size of a document that patches have changed.
-func storedOctets(v value) int64 {
-	_, octets := stored.octetsAt(written(v), 0)
-	return octets
 }
 
 // holdsMessages looks at the number of messages after some were added.
@@ -209,74 +212,13 @@ func (f *Fold) mayHaveGrown(id string) {
 	}
 }
 
-// copies reports whether a JSON patch has an operation `copy`.
-func copies(patch []byte) bool {
-	if patch[0] != '[' || !bytes.Contains(patch, []byte(`"copy"`)) && !bytes.Contains(patch, []byte(`\u00`)) {
-		return false
-	}
-	for operation := range rawjson.Elements(patch) {
-		if operation[0] == '{' {
-			if kind, ok := stringText(raw(rawjson.MemberOf(operation, "op"))); ok && rawjson.SameKey(kind, "copy") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fuelOfShift is the fuel of inserting or removing an item of an array of a length in front of so many others.
-func fuelOfShift(length, behind int) int64 {
-	if behind <= nearEnd {
-		return int64(behind)
-	}
-	return int64(length)
-}
-
 // --- what events bring ---
 
 // broughtBy counts the octets of some fields of an event.
 func (e *event) broughtBy(names fields) (octets int64) {
 	for name := field(0); names != 0; name, names = name+1, names>>1 {
 		if names&1 != 0 && e.values[name] != nil {
-			octets += heldOctets(e.values[name])
-		}
-	}
-	return octets
-}
-
-// heldOctets is the size of a JSON text as the reducer in SQL holds it: guarded, and a string in its usual spelling.
-func heldOctets(text []byte) int64 {
-	if text[0] == '"' {
-		return guarded.string(text[1 : len(text)-1])
-	}
-	return guardedOctets(text)
-}
-
-// guardedOctets is the size of a JSON text as it is written, guarded.
-func guardedOctets(text []byte) int64 {
-	octets := int64(len(text))
-	at := bytes.IndexByte(text, '\\')
-	if at < 0 {
-		return octets
-	}
-	for at < len(text) {
-		switch {
-		case text[at] != '\\':
-			at++
-		case text[at+1] == '\\':
-			octets += 5
-			at += 2
-		case text[at+1] == 'u':
-			unit := rawjson.CodeUnit(text[at:])
-			at += 6
-			switch {
-			case rawjson.IsHighSurrogate(unit) && rawjson.HasLowSurrogate(text[at:]):
-				at += 6
-			case unit == 0 || unit == '\\' || rawjson.IsHighSurrogate(unit) || rawjson.IsLowSurrogate(unit):
-				octets++
-			}
-		default:
-			at += 2
+			octets += jsontree.HeldOctets(e.values[name])
 		}
 	}
 	return octets
@@ -299,6 +241,6 @@ func (f *Fold) bringPiece(e *event, names fields) {
 	} else if bytes.IndexByte(delta, '\\') < 0 {
 		f.usage.brought += int64(len(delta)) + 3
 	} else {
-		f.usage.brought += guarded.string(delta) + 1
+		f.usage.brought += jsontree.HeldOctets(e.values[fieldDelta]) + 1
 	}
 }

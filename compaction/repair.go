@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -301,7 +302,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 		owner = nil
 	}
 	key := partKey{kind: pe.kind}
-	key.id, _ = stringValue(raw(id))
+	key.id, _ = jsontree.StringValue(jsontree.Raw(id))
 	if pe.kind == stepPart && owner != nil {
 		key.owner = string(rawjson.Decode([]byte("+"), owner[1:len(owner)-1]))
 	}
@@ -355,7 +356,7 @@ func stringField(e *event, name field) []byte {
 
 // needSubagent opens the parent of a subagent that starts: the stretch must have started it, too.
 func (r *repair) needSubagent(text json.RawMessage) {
-	id, ok := stringValue(raw(memberString(text, "parentSubagentRunId")))
+	id, ok := jsontree.StringValue(jsontree.Raw(memberString(text, "parentSubagentRunId")))
 	if !ok {
 		return
 	}
@@ -405,7 +406,7 @@ func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
 		return nil, nil, false
 	}
 	m := f.messages.at(place.message)
-	return jsonString(m.function(place.call).get("name")), jsonString(m.member("subagentRunId")), true
+	return jsonString(m.function(place.call).Get("name")), jsonString(m.member("subagentRunId")), true
 }
 
 // --- events ---

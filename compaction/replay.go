@@ -3,6 +3,7 @@ package compaction
 import (
 	"encoding/json"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -61,7 +62,7 @@ func withoutMessages(started json.RawMessage, e *event) json.RawMessage {
 
 // knows reports whether there is a message or call of a stream's id.
 func (f *Fold) knows(l lane) bool {
-	id, _ := stringValue(raw(l.id))
+	id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 	if l.kind == toolStream {
 		_, ok := f.findCall([]byte(id))
 		return ok

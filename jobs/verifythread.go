@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -314,11 +315,11 @@ func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, 
 		return difference, err
 	}
 	switch {
-	case !compaction.Equal(snapshot.State, run.fold.State()):
+	case !jsontree.Equal(snapshot.State, run.fold.State()):
 		return "the state differs", nil
-	case !compaction.Equal(snapshot.Interrupts, run.fold.Interrupts()):
+	case !jsontree.Equal(snapshot.Interrupts, run.fold.Interrupts()):
 		return "the interrupts differ", nil
-	case !compaction.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
+	case !jsontree.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
 		return "the open chunk streams differ", nil
 	}
 	return "", nil
@@ -384,7 +385,7 @@ func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32,
 			continue
 		}
 		body, found := bodies[version]
-		if !found || !compaction.Equal([]byte(body), folded[i].JSON()) {
+		if !found || !jsontree.Equal([]byte(body), folded[i].JSON()) {
 			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
 		}
 		folded[i].Version = version

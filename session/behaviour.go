@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -134,10 +134,10 @@ func says(document, first json.RawMessage) bool {
 	d, isObject := rawjson.ParseObject(document)
 	f, wasObject := rawjson.ParseObject(first)
 	if !isObject || !wasObject {
-		return isObject == wasObject && compaction.Equal(document, first)
+		return isObject == wasObject && jsontree.Equal(document, first)
 	}
 	for _, m := range f.Members {
-		if value := d.Get(m.Key); value == nil || !compaction.Equal(value, m.Value) {
+		if value := d.Get(m.Key); value == nil || !jsontree.Equal(value, m.Value) {
 			return false
 		}
 	}

@@ -3,9 +3,11 @@ package compaction
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
-// This file takes the events of one run apart into what they are about. compactforms.go writes them again.
+// This file takes the events of one run apart into what they are about. compact_forms.go writes them again.
 
 // A run is the events of one run behind its RUN_STARTED.
 type run struct {
@@ -181,8 +183,8 @@ type streamBlock struct {
 	// The fields of the events, as JSON. name is that of the message or of the tool.
 	id, role, name, parent, subagent []byte
 
-	metadata object // holds the key "metadata" when an event has it
-	text     []byte // of all pieces, as JSON text between quotes
+	metadata jsontree.Object // holds the key "metadata" when an event has it
+	text     []byte          // of all pieces, as JSON text between quotes
 	// hasPiece says that there is a piece, textless that one of no length means something: the message had no text.
 	hasPiece, textless bool
 	started, ended     bool
@@ -307,14 +309,14 @@ func (f *Fold) hasText(key streamKey) bool {
 	if key.kind == toolStream {
 		return true
 	}
-	_, ok := stringText(f.messages.at(f.find([]byte(key.id))).member("content"))
+	_, ok := jsontree.StringText(f.messages.at(f.find([]byte(key.id))).member("content"))
 	return ok
 }
 
 // holds reports whether a stream of chunks is open.
 func (f *Fold) holds(key streamKey) bool {
 	return slices.ContainsFunc(f.lanes, func(l lane) bool {
-		id, _ := stringValue(raw(l.id))
+		id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		return l.kind == key.kind && id == key.id
 	})
 }
@@ -349,7 +351,7 @@ func (r *run) startBlock(key streamKey, e *event, f *Fold) *streamBlock {
 func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
 	id := b.key.id
 	if b.key.kind == toolStream {
-		id, _ = stringValue(raw(b.parent))
+		id, _ = jsontree.StringValue(jsontree.Raw(b.parent))
 	}
 	subagent := r.dropped[id]
 	if subagent == nil {
@@ -388,7 +390,7 @@ func (b *streamBlock) addPiece(e *event) {
 // streamOf returns the block, without events, of a message or call that the fold has.
 func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 	b := &streamBlock{id: id}
-	decoded, _ := stringValue(raw(id))
+	decoded, _ := jsontree.StringValue(jsontree.Raw(id))
 	b.key = streamKey{kind, decoded}
 	switch kind {
 	case textStream:
@@ -402,7 +404,7 @@ func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 	case toolStream:
 		if place, ok := f.findCall([]byte(decoded)); ok {
 			if function := f.messages.at(place.message).function(place.call); function != nil {
-				b.name = jsonString(function.get("name"))
+				b.name = jsonString(function.Get("name"))
 			}
 		}
 		if b.name == nil {
@@ -413,11 +415,11 @@ func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 }
 
 // jsonString returns a string as JSON text, nil for any other value.
-func jsonString(v value) []byte {
-	if _, ok := stringText(v); !ok {
+func jsonString(v jsontree.Value) []byte {
+	if _, ok := jsontree.StringText(v); !ok {
 		return nil
 	}
-	return written(v)
+	return jsontree.JSON(v)
 }
 
 // --- activities ---
@@ -425,7 +427,7 @@ func jsonString(v value) []byte {
 // An activityBlock is what the events about one activity become: an ACTIVITY_SNAPSHOT.
 type activityBlock struct {
 	id       []byte
-	metadata object
+	metadata jsontree.Object
 	// What the activity is at last; activityType is nil when there is none.
 	activityType, content, subagent []byte
 }
@@ -459,7 +461,7 @@ func (r *run) closeActivities(f *Fold) {
 			m := f.messages.at(place)
 			b.activityType, b.subagent = jsonString(m.member("activityType")), jsonString(m.member("subagentRunId"))
 			if content := m.member("content"); content != nil {
-				b.content = slices.Clone(written(content))
+				b.content = slices.Clone(jsontree.JSON(content))
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // This file writes the events of one run in their compact forms.
@@ -125,7 +127,7 @@ func (r *run) stateEvent() json.RawMessage {
 }
 
 func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
-	metadata := b.metadata.written("metadata")
+	metadata := b.metadata.MemberJSON("metadata")
 	if b.started {
 		events = append(events, b.startEvent())
 		metadata = nil
@@ -149,7 +151,7 @@ func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
 
 // startEvent writes the start, which has the metadata of all events of the block.
 func (b *streamBlock) startEvent() json.RawMessage {
-	metadata := eventField{"metadata", b.metadata.written("metadata")}
+	metadata := eventField{"metadata", b.metadata.MemberJSON("metadata")}
 	subagent := eventField{"subagentRunId", b.subagent}
 	switch b.key.kind {
 	case textStream:
@@ -181,7 +183,7 @@ func (r *run) reopen(w *form, truth, replica *Fold) (events []json.RawMessage) {
 		if slices.ContainsFunc(replica.lanes, func(open lane) bool { return sameLane(l, open) }) {
 			continue
 		}
-		decoded, _ := stringValue(raw(l.id))
+		decoded, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		b := r.streams[streamKey{l.kind, decoded}]
 		if b == nil || !b.started {
 			b = streamOf(l.kind, l.id, truth)
@@ -214,7 +216,7 @@ func (b *activityBlock) write(events []json.RawMessage) []json.RawMessage {
 		content = []byte("{}")
 	}
 	events = append(events, newEvent("ACTIVITY_SNAPSHOT", eventField{"messageId", b.id}, eventField{"activityType", b.activityType}, eventField{"content", content},
-		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.written("metadata")}))
+		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.MemberJSON("metadata")}))
 	if !isObject {
 		// A patch can make something else of the content, a snapshot cannot.
 		operation := slices.Concat([]byte(`[{"op":"replace","path":"","value":`), b.content, []byte("}]"))
@@ -247,14 +249,6 @@ func newEvent(eventType string, fields ...eventField) json.RawMessage {
 		}
 	}
 	return append(event, '}')
-}
-
-// written returns a member as JSON text, nil when there is none.
-func (o *object) written(key string) []byte {
-	if member := o.get(key); member != nil {
-		return written(member)
-	}
-	return nil
 }
 
 // --- whole lists of messages ---
