@@ -7,9 +7,9 @@ import (
 	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
-// This file takes the events of one run apart into what they are about. compact_forms.go writes them again.
+// This file groups the events of one run by what they are about. compact_forms.go writes them in a compact form.
 
-// A run is the events of one run behind its RUN_STARTED.
+// A run holds the events of one run after its RUN_STARTED.
 type run struct {
 	events []json.RawMessage // as they came
 	items  []item
@@ -38,7 +38,7 @@ type run struct {
 	startedTwice  bool // an id was started both before and since
 }
 
-// An item is one thing in its place in the run. An item with none of the first four is nothing.
+// An item is one thing in its place in the run. An item with none of the first four is empty.
 type item struct {
 	event    json.RawMessage // stays as it came
 	stream   *streamBlock
@@ -62,7 +62,7 @@ func newRun() *run {
 
 // --- taking apart ---
 
-// add takes an event that is not skipped, and folds it.
+// add adds an event that is not skipped, and folds it.
 func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
 	eventType := string(e.decoded(fieldType))
 	switch eventType {
@@ -109,7 +109,7 @@ func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
 	}
 }
 
-// addSkipped takes an event that means nothing.
+// addSkipped adds an event that the reducer skips.
 func (r *run) addSkipped(text json.RawMessage, e *event) {
 	eventType := ""
 	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
@@ -126,7 +126,7 @@ func (r *run) addSkipped(text json.RawMessage, e *event) {
 	r.carry(text, item{})
 }
 
-// carry takes an event that stays as it came.
+// carry adds an event that stays as it came.
 func (r *run) carry(text json.RawMessage, i item) {
 	i.event = text
 	r.items = append(r.items, i)
@@ -171,7 +171,7 @@ func (r *run) finish(f *Fold) {
 
 // --- text, reasoning and tool calls ---
 
-// A streamKey is what events of text, reasoning and tool calls are about.
+// A streamKey names the message or call that an event is about.
 type streamKey struct {
 	kind streamKind
 	id   string // decoded
@@ -258,8 +258,8 @@ func (r *run) addToStream(p part, kind *shorthand, e *event, f *Fold) {
 	}
 }
 
-// addChunk adds what a chunk stands for. Something ends each stream of chunks, if only the end of the events, where reopened
-// begins it again: so its block has an end.
+// addChunk adds the events that a chunk stands for. Each stream of chunks ends, at the latest with the events, where
+// reopen opens it anew. So its block has an end.
 func (r *run) addChunk(kind *shorthand, e *event, f *Fold) {
 	starts, proceeds := f.expandChunk(kind, e)
 	if starts {
@@ -346,8 +346,9 @@ func (r *run) startBlock(key streamKey, e *event, f *Fold) *streamBlock {
 	return b
 }
 
-// droppedSubagent returns whom the message belongs to that is started or gets a call, if the run's input said so and does not any
-// more. The client's verifier wants all events about a message to agree on that; to the message, which exists, it means nothing.
+// droppedSubagent returns the subagent of a message that is started or gets a call, if it was named by a message that
+// the run's input lost. The client's verifier requires that all events about a message agree on the subagent. On the
+// message, which exists, it has no effect.
 func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
 	id := b.key.id
 	if b.key.kind == toolStream {
@@ -432,7 +433,7 @@ type activityBlock struct {
 	activityType, content, subagent []byte
 }
 
-// addToActivity takes an event that is not folded yet, and leaves out one that means nothing.
+// addToActivity adds an event that is not folded yet. It leaves out an event without effect.
 func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 	id := string(e.decoded(fieldMessageID))
 	place := f.find([]byte(id))
@@ -454,7 +455,7 @@ func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 	mergeMetadata(&b.metadata, e.values[fieldMetadata])
 }
 
-// closeActivities notes what the activities have become.
+// closeActivities stores the activities as they are at the end.
 func (r *run) closeActivities(f *Fold) {
 	for id, b := range r.activities {
 		if place := f.find([]byte(id)); place >= 0 && f.messages.at(place).role == roleActivity {

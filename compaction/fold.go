@@ -11,7 +11,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A Fold is what a stream of events means so far. Make one with [New] or [Resume].
+// A Fold is what a stream of events means so far: messages, state and open interrupts. Make one
+// with [New] or [Resume].
 type Fold struct {
 	owner        *jsontree.Owner
 	messages     messageList
@@ -30,7 +31,7 @@ type Fold struct {
 	event event // the event at hand
 }
 
-// New returns the fold of nothing: no messages, the state {}, no interrupts.
+// New returns an empty fold: no messages, the state {}, no interrupts.
 func New() *Fold {
 	f := &Fold{owner: new(jsontree.Owner), interrupts: json.RawMessage("[]")}
 	f.SetLimits(DefaultLimits())
@@ -39,9 +40,10 @@ func New() *Fold {
 	return f
 }
 
-// Clone returns a fold that goes its own way from here. It takes time for a list of the messages, not for what is in them.
+// Clone returns an independent copy. It takes time in proportion to the number of messages, not to
+// their size.
 func (f *Fold) Clone() *Fold {
-	// What both have is nobody's from now on: whoever changes a part of it copies that part first.
+	// Neither fold owns the shared parts from now on: a change copies the part first.
 	f.owner = new(jsontree.Owner)
 	f.state.SetOwner(f.owner)
 	clone := *f
@@ -55,8 +57,9 @@ func (f *Fold) Clone() *Fold {
 	return &clone
 }
 
-// Apply folds one event. Whatever the bytes are, it does not fail; what is not an event has no effect, and a fold that is over one
-// of its limits takes no more: see [Fold.Err]. The fold keeps no part of the slice.
+// Apply folds one event. It never fails: bytes that are not an event have no effect, and a fold
+// that exceeds one of its limits takes no more events (see [Fold.Err]). The fold keeps no part of
+// the slice.
 func (f *Fold) Apply(event []byte) {
 	if f.event.scanWhole(event) {
 		f.applyEvent(&f.event)
@@ -64,8 +67,9 @@ func (f *Fold) Apply(event []byte) {
 	f.event.clear()
 }
 
-// ApplyBatch folds a JSON array of events. A text that is not a JSON array gives a *[SyntaxError]; the events before the problem
-// are folded then. A fold that has ended gives [Fold.Err]. The fold keeps no part of the slice.
+// ApplyBatch folds a JSON array of events. If the text is not a JSON array, the error is a
+// *[SyntaxError], and the events before the fault are folded. If the fold has ended, the error is
+// [Fold.Err]. The fold keeps no part of the slice.
 func (f *Fold) ApplyBatch(events []byte) error {
 	defer f.event.clear()
 	err := walkBatch(events, func(at int) (int, bool) {
@@ -96,9 +100,9 @@ func (f *Fold) State() json.RawMessage {
 	return f.stateText
 }
 
-// StoredState returns State as the reducer in SQL makes it, to the byte: there, a state that patches have changed is in the spelling of
-// jsonb.
-// It reports false, and returns State, for the few values whose jsonb spelling only the server can print.
+// StoredState returns State as the reducer in SQL gives it, to the byte: there, a state that
+// patches have changed is spelled as jsonb. It returns State and false for the few values whose
+// jsonb spelling only the server can print.
 func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 	state = f.State()
 	if !f.statePatched {
@@ -111,8 +115,9 @@ func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 	return printed, true
 }
 
-// StateSize returns the length of State in bytes, without making it: of a large state that patches have changed, as jsonb prints it.
-// It may be more where a key stands twice in an object.
+// StateSize returns the length of State in bytes, without making it. For a large state that patches
+// have changed, it is the length of the jsonb text. It may be too large if an object has duplicate
+// keys.
 func (f *Fold) StateSize() int {
 	if f.stateText != nil {
 		return len(f.stateText)
@@ -120,10 +125,10 @@ func (f *Fold) StateSize() int {
 	return f.state.Size()
 }
 
-// Interrupts returns the JSON array of the interrupts that wait for an answer.
+// Interrupts returns the JSON array of the open interrupts.
 func (f *Fold) Interrupts() json.RawMessage { return f.interrupts }
 
-// A Snapshot is a fold as data: what to store in order to go on from there.
+// A Snapshot is a fold as data, to be stored. [Resume] makes a fold of it.
 type Snapshot struct {
 	Messages   []StoredMessage
 	State      json.RawMessage
@@ -133,15 +138,15 @@ type Snapshot struct {
 
 // A StoredMessage is a message of a snapshot.
 //
-// Two elements with the same Version, other than 0, are one message: an event that changes it changes both. It comes about
-// when a MESSAGES_SNAPSHOT names an id that several messages have.
+// Two elements with the same Version, other than 0, are one message: an event that changes one
+// changes both. This happens if a MESSAGES_SNAPSHOT names an id that several messages have.
 type StoredMessage struct {
 	Version int32
 	Body    json.RawMessage
 }
 
-// Snapshot returns the fold as data. A message that stands in the fold twice and has no Version yet gets a negative one, its own
-// in this snapshot.
+// Snapshot returns the fold as data. A message that the fold has at several places, and that has no
+// Version yet, gets a negative one, unique in this snapshot.
 func (f *Fold) Snapshot() Snapshot {
 	s := Snapshot{State: f.State(), Interrupts: f.interrupts, Lanes: f.Lanes()}
 	numbers := map[*Message]int32{}
@@ -158,7 +163,8 @@ func (f *Fold) Snapshot() Snapshot {
 	return s
 }
 
-// Resume goes on from a stored snapshot, of which it keeps the slices. It fails when the snapshot is damaged.
+// Resume returns the fold of a stored snapshot, and keeps the slices of the snapshot. It returns an
+// error if the snapshot is damaged.
 func Resume(s Snapshot) (*Fold, error) {
 	f := New()
 	byVersion := make(map[int32]*Message)
@@ -170,7 +176,7 @@ func Resume(s Snapshot) (*Fold, error) {
 		}
 		body := bytes.TrimSpace(stored.Body)
 		if !json.Valid(body) || body[0] != '{' {
-			return nil, fmt.Errorf("compaction: resume: message %d of the snapshot (version %d) is not a JSON object: fold the events again", i+1, stored.Version)
+			return nil, fmt.Errorf("compaction: resume: message %d of the snapshot (version %d) is not a JSON object: fold the events from the beginning", i+1, stored.Version)
 		}
 		m := newMessage(body, f.owner)
 		m.Version = max(0, stored.Version)
@@ -181,12 +187,12 @@ func Resume(s Snapshot) (*Fold, error) {
 	}
 	state := bytes.TrimSpace(s.State)
 	if !json.Valid(state) {
-		return nil, errors.New("compaction: resume: the state of the snapshot is not JSON: fold the events again")
+		return nil, errors.New("compaction: resume: the state of the snapshot is not JSON: fold the events from the beginning")
 	}
 	f.setState(jsontree.Raw(state))
 	f.interrupts = bytes.TrimSpace(s.Interrupts)
 	if !json.Valid(f.interrupts) || f.interrupts[0] != '[' {
-		return nil, errors.New("compaction: resume: the interrupts of the snapshot are not a JSON array: fold the events again")
+		return nil, errors.New("compaction: resume: the interrupts of the snapshot are not a JSON array: fold the events from the beginning")
 	}
 	if err := f.resumeLanes(s.Lanes); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 		f.push(m)
 	case f.messages.at(place).role == roleActivity:
-		// A message id that is used twice: the activity's content is not text.
+		// The id belongs to an activity, whose content is not text.
 	case e.values[fieldMetadata] != nil:
 		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
 	}
@@ -129,7 +129,7 @@ func (f *Fold) snapshotMessages(e *event) {
 			if placed[m.id] {
 				version.repeated = true
 			} else if !m.patched && bytes.Equal(m.JSON(), version.JSON()) {
-				// Nothing new: the message stays the one that it was, so that it is not stored again.
+				// No difference: the message stays the same object, so that it is not stored a second time.
 				version = m
 				byID[m.id] = m
 			}
@@ -205,8 +205,8 @@ func keepsUnlisted(listed []*Message, metadata []byte) func(*Message) bool {
 	}
 }
 
-// activityAuthority reads metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot: nil when there is none, otherwise
-// which activities stay. One that makes no sense claims nothing.
+// activityAuthority reads metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot: nil if there is none, otherwise
+// a function that says which activities stay. An invalid value claims no activities.
 func activityAuthority(metadata []byte) func(*Message) bool {
 	if metadata == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file folds the state, and what the beginning and the end of a run say.
+// This file folds the state, and the beginning and the end of runs.
 
 func (f *Fold) setState(state jsontree.Raw) {
 	f.state = jsontree.NewDocument(f.owner, state)
@@ -30,7 +30,7 @@ func (f *Fold) snapshotState(e *event) {
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
-// delta it is a field that nobody reads.
+// delta it has no effect.
 func readStateDelta(e *event) bool {
 	if patch := e.values[fieldPatch]; e.values[fieldDelta] == nil && patch != nil && kindOf(patch)&(isArray|isObject) != 0 {
 		e.values[fieldDelta] = asOperations(patch)
@@ -142,7 +142,7 @@ func (f *Fold) finishRun(e *event) {
 	f.interrupts = append(list, ']')
 }
 
-// WithInput returns a RUN_STARTED event that carries the input, in place of what it had as one.
+// WithInput returns a RUN_STARTED event with the input in place of its own.
 func WithInput(started, input []byte) []byte {
 	end := bytes.LastIndexByte(started, '}')
 	event := make([]byte, 0, len(started)+len(input)+len(`,"input":`))
@@ -152,7 +152,7 @@ func WithInput(started, input []byte) []byte {
 	return append(event, started[end:]...)
 }
 
-// ApplyInput folds the input of a run that has no RUN_STARTED, as a RUN_STARTED that carries it.
+// ApplyInput folds the input of a run without a RUN_STARTED, as if a RUN_STARTED had carried it.
 func (f *Fold) ApplyInput(input []byte) {
 	if input = bytes.TrimSpace(input); len(input) == 0 || kindOf(input) != isObject {
 		return

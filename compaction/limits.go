@@ -11,14 +11,17 @@ import (
 
 // Limits bound what a fold, and the JSON patches in it, may make and take.
 //
-// A patch that goes beyond one of the first five fails as any patch fails: it is undone whole, and the fold goes on. What an
-// event brings as a whole is kept, however large; then every patch fails of which the first operation does not make it smaller.
+// A patch that exceeds one of the first five fails as any patch fails: it is undone as a whole, and
+// the fold goes on. A value that an event brings as a whole is kept, whatever its size; then all
+// patches fail whose first operation does not make it smaller.
 //
-// A fold that goes beyond one of the others ends with a [*LimitError]. The size of a fold is not kept up event by event: it is
-// looked at when what has come since the last look may have made it too large, at the latest with the end of the run.
+// A fold that exceeds one of the others ends with a [*LimitError]. The fold does not count its size
+// event by event. It is measured when the events since the last measurement may have made it too
+// large, and at the latest at the end of the run.
 //
-// The size of a document is the number of octets that PostgreSQL prints for it as jsonb, so the reducer in SQL has the same limits:
-// ", " and ": " between elements, plain decimals, and of duplicate keys the last. A backslash, \u0000 and a lone surrogate count 7.
+// The size of a document is the number of bytes that PostgreSQL prints for it as jsonb, so the
+// reducer in SQL has the same limits: ", " and ": " between elements, plain decimals, and the last
+// of duplicate keys. A backslash, \u0000 and a lone surrogate count 7.
 type Limits struct {
 	DocumentBytes     int64 // the size of the document after each operation
 	DocumentDepth     int   // how deep an operation may nest arrays and objects
@@ -48,10 +51,10 @@ func DefaultLimits() Limits {
 	}
 }
 
-// ErrLimit is what every [*LimitError] is to errors.Is.
-var ErrLimit = errors.New("fold goes beyond a limit")
+// ErrLimit matches every [*LimitError] with errors.Is.
+var ErrLimit = errors.New("the fold exceeds a limit")
 
-// A LimitError says which limit a fold goes beyond.
+// A LimitError says which limit a fold exceeds.
 type LimitError struct {
 	Setting string // the name of the database's setting
 	Allowed int64
@@ -59,12 +62,12 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the events cannot be folded: they go beyond the limit %s (it is %d, and they take %d)", e.Setting, e.Allowed, e.Found)
+	return fmt.Sprintf("the events cannot be folded: they exceed the limit %s (allowed %d, found %d)", e.Setting, e.Allowed, e.Found)
 }
 
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// SetLimits changes the limits for the events that follow. Clones that are made later have them too.
+// SetLimits sets the limits for the events that follow. Clones made later have them too.
 func (f *Fold) SetLimits(limits Limits) {
 	f.limits = limits
 	f.patchLimits = limits.ofPatches()
@@ -81,14 +84,16 @@ func (l *Limits) ofPatches() jsontree.Limits {
 	}
 }
 
-// Err returns why the fold has ended: a [*LimitError], or what the function given to [Fold.Watch] returned. It ignores all
-// events from then on. nil: it goes on.
+// Err returns why the fold has ended: a [*LimitError], or the error of the function given to
+// [Fold.Watch]. From then on the fold ignores all events. Err returns nil while the fold goes on.
 func (f *Fold) Err() error { return f.usage.err }
 
-// Watch lets the fold call a function before the first event and then from time to time; an error ends the fold.
+// Watch sets a function that the fold calls before the first event and then from time to time. An
+// error ends the fold.
 func (f *Fold) Watch(check func() error) { f.usage.check = check }
 
-// EndRun says that all events of a run have come: the fold looks at its size, and the next run has fuel of its own. It returns Err.
+// EndRun ends a run: the fold measures its size, and the next run has fuel of its own. It returns
+// Err.
 func (f *Fold) EndRun() error {
 	f.endPart()
 	f.usage.spent = 0

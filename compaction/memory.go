@@ -4,8 +4,9 @@ import "github.com/pgagui/pgagui/internal/jsontree"
 
 import "unsafe"
 
-// MemorySize estimates how many bytes of memory folds take together. A message or a state that several of them share counts once. It takes time
-// for the messages of all folds, and for the parts that patches have taken apart.
+// MemorySize estimates the memory of folds in bytes. A message or state that several folds share
+// counts once. It takes time for the messages of all folds, and for the parts that patches have
+// opened.
 func MemorySize(folds ...*Fold) int64 {
 	total := int64(0)
 	isCounted := map[any]bool{}

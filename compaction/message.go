@@ -11,8 +11,9 @@ import (
 
 // A Message is one message of a fold. It is read only.
 type Message struct {
-	// Version is the caller's tag of this version of the message, for example the number of the row that holds it. A message is
-	// made with 0, and becomes 0 again when it changes. Clones that share the message share the tag.
+	// Version is a tag of the caller for this version of the message, such as the number of the row
+	// that holds it. A new message has 0, and a change sets it to 0. Clones that share the message
+	// share the tag.
 	Version int32
 
 	owner *jsontree.Owner
@@ -49,7 +50,8 @@ type callID struct {
 	hasID bool
 }
 
-// ID returns the decoded id, "" when the message has none. A lone surrogate in it is three bytes, as UTF-8 would have them.
+// ID returns the decoded id, "" if the message has none. A lone surrogate in it becomes three
+// bytes, as in UTF-8.
 func (m *Message) ID() string { return m.id }
 
 // Role returns the decoded role.
@@ -63,9 +65,9 @@ func (m *Message) JSON() json.RawMessage {
 	return m.body
 }
 
-// StoredJSON returns JSON as the reducer in SQL makes it, to the byte: there, the content of an activity that patches have changed is
-// in the spelling of jsonb.
-// It reports false, and returns JSON, for the few values whose jsonb spelling only the server can print.
+// StoredJSON returns JSON as the reducer in SQL gives it, to the byte: there, the content of an
+// activity that patches have changed is spelled as jsonb. It returns JSON and false for the few
+// values whose jsonb spelling only the server can print.
 func (m *Message) StoredJSON() (body json.RawMessage, isPrinted bool) {
 	if !m.patched {
 		return m.JSON(), true

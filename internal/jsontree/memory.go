@@ -2,7 +2,7 @@ package jsontree
 
 import "unsafe"
 
-// Identity is the same for two values that are one.
+// Identity returns a key that two values share if they are the same object.
 func Identity(v Value) any {
 	if text, ok := v.(Raw); ok {
 		return unsafe.SliceData(text)
@@ -10,7 +10,7 @@ func Identity(v Value) any {
 	return v
 }
 
-// MemoryOfMapEntry is about what an entry of a map takes beside the text of its key.
+// MemoryOfMapEntry estimates the bytes of an entry of a map, without the text of its key.
 const MemoryOfMapEntry = 64
 
 // MemoryOf estimates how many bytes of memory a value takes.

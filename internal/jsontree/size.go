@@ -7,8 +7,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file measures values: see [Limits] for what their size is. Containers keep their size once it is known, and a patch corrects
-// the sizes of those on its way, so no operation measures the document as a whole.
+// This file measures values: the bytes that PostgreSQL prints for them as jsonb. A container keeps its size once it is known, and
+// a patch corrects the sizes of the containers on its way. So no operation measures the document as a whole.
 
 // A ruler says what the reducer in SQL prints differently from jsonb: what jsonb does not hold.
 type ruler struct {
@@ -65,8 +65,8 @@ func (m *member) keyOctets() int64 {
 	return guarded.string(m.name[1 : len(m.name)-1])
 }
 
-// octetsOf is the function octetsOf. It remembers the sizes of long texts, for a patch that fails puts them back, and the next one
-// may take them out again.
+// octetsOf is the function OctetsOf with a cache for long texts: a patch that fails puts them back, and the next one may
+// take them out.
 func (d *Document) octetsOf(v Value) int64 {
 	source, ok := v.(Raw)
 	if !ok || len(source) < 4096 {

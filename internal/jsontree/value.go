@@ -57,7 +57,7 @@ type measure struct {
 	noted  uint64 // the patch that noted what it was
 }
 
-// Owner is the identity of one clone of a fold.
+// An Owner is the only one that may change its containers: one clone of a fold.
 type Owner struct {
 	patches uint64          // that were applied to its documents
 	octets  map[*byte]int64 // the sizes of long texts in them, by their first bytes
@@ -115,7 +115,7 @@ func (o *Object) Get(key string) Value {
 	return nil
 }
 
-// MemberJSON returns a member as JSON text, nil when there is none.
+// MemberJSON returns a member as JSON text, nil if there is none.
 func (o *Object) MemberJSON(key string) []byte {
 	if member := o.Get(key); member != nil {
 		return JSON(member)
@@ -202,7 +202,8 @@ func (o *Object) len() int { return len(o.members) - o.removed }
 
 // --- taking apart ---
 
-// Open returns the container that a raw array or object stands for, with raw values in it; other values as they are.
+// Open returns the container that a raw array or object stands for, with raw values in it. It
+// returns other values as they are.
 func Open(v Value, by *Owner) Value {
 	source, ok := v.(Raw)
 	if !ok {
@@ -272,7 +273,7 @@ func (o *Object) parseMember(written []byte, v Value) {
 	o.addMember(m)
 }
 
-// Own returns the value ready for a change by the owner: taken apart and not shared with another owner.
+// Own returns the value ready for a change by the owner: opened, and not shared with another owner.
 func Own(v Value, by *Owner) Value {
 	switch v := v.(type) {
 	case Raw:
@@ -293,7 +294,7 @@ func Own(v Value, by *Owner) Value {
 	return v
 }
 
-// OwnMember makes a member ready for a change and returns its value, nil when there is none.
+// OwnMember makes a member ready for a change and returns its value, nil if there is none.
 func (o *Object) OwnMember(key string) Value {
 	at := o.place(key)
 	if at < 0 {
@@ -303,7 +304,7 @@ func (o *Object) OwnMember(key string) Value {
 	return o.members[at].value
 }
 
-// OpenMember takes a member apart, for reading, and returns it; nil when there is none.
+// OpenMember opens a member for reading and returns it, nil if there is none.
 func (o *Object) OpenMember(key string) Value {
 	at := o.place(key)
 	if at < 0 {
@@ -345,13 +346,13 @@ func (a *Array) OwnItem(at int, by *Owner) Value {
 	return a.items[at]
 }
 
-// OpenItem takes an item apart, for reading, and returns it.
+// OpenItem opens an item for reading and returns it.
 func (a *Array) OpenItem(at int) Value {
 	a.items[at] = Open(a.items[at], a.owner)
 	return a.items[at]
 }
 
-// Copy returns a copy that shares nothing that can change.
+// Copy returns a copy that shares no part that can change.
 func Copy(v Value, by *Owner) Value {
 	switch v := v.(type) {
 	case *Text:
@@ -459,8 +460,8 @@ func JSON(v Value) []byte {
 
 // --- comparing ---
 
-// Equal reports whether two JSON texts say the same: white space, the order of members and the spelling of strings and numbers do
-// not count. Texts that are not JSON are equal to nothing but their own bytes.
+// Equal reports whether two JSON texts mean the same: white space, the order of members and the
+// spelling of strings and numbers do not count. A text that is not JSON equals only the same bytes.
 func Equal(a, b []byte) bool {
 	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
 	return bytes.Equal(a, b) || json.Valid(a) && json.Valid(b) && equal(Raw(a), Raw(b), sameNumberValue)
