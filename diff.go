@@ -8,7 +8,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
-	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // DiffOptions are the two points of a thread that Diff compares. The zero value of each is the end
@@ -80,7 +80,7 @@ func (s *Store) Diff(ctx context.Context, threadID string, options DiffOptions) 
 	if diff.Messages, err = diffMessages(from.Messages, to.Messages); err != nil {
 		return nil, fmt.Errorf("diff thread %q: %w", threadID, err)
 	}
-	if diff.StatePatch, err = compaction.CreatePatch(from.State, to.State); err != nil {
+	if diff.StatePatch, err = jsontree.CreatePatch(from.State, to.State); err != nil {
 		return nil, fmt.Errorf("diff thread %q: the state: %w", threadID, err)
 	}
 	diff.StateMergePatch = mergePatch(from.State, to.State)
@@ -95,7 +95,7 @@ func mergePatch(from, to json.RawMessage) json.RawMessage {
 		return null
 	}
 	result, err := jsonpatch.MergePatch(from, patch)
-	if err != nil || !compaction.Equal(result, to) {
+	if err != nil || !jsontree.Equal(result, to) {
 		return null
 	}
 	return patch
@@ -165,7 +165,7 @@ func diffMessages(from, to []json.RawMessage) ([]MessageDiff, error) {
 		switch {
 		case !found:
 			diff.Change = MessageAdded
-		case !compaction.Equal(was.message, place.message):
+		case !jsontree.Equal(was.message, place.message):
 			diff.Change = MessageChanged
 		case !hasStayed[was.index]:
 			diff.Change = MessageMoved
