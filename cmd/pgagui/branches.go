@@ -13,11 +13,11 @@ func (p *program) branchesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "branches THREAD",
 		Short: "List the branches of a thread",
-		Long: `Lists the branches of a thread: the runs that have no children, the number of runs in their lineages,
-and the run at which they leave other branches. * marks the head, from which a new run without a
-parent continues.`,
+		Long: `Lists the branches of a thread: the runs that have no children, the number of runs in their
+lineages, and the run at which they leave other branches. * marks the head, from which a new run
+without a parent continues.`,
 		Example: `  pgagui branches trip-to-lisbon`,
-		Args: oneThread,
+		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.branches(command.Context(), store, arguments[0])

@@ -64,16 +64,16 @@ func (p *program) compactCommand() *cobra.Command {
 		Short: "Fold ended runs into snapshots",
 		Long: `Folds every ended run that has not been compacted, of all scopes, oldest first, and keeps the
 snapshots that make reading cheap. Then it repacks the runs that are due, as "pgagui repack" does,
-unless --repack=false is set or the role may not. The log keeps its contents. With --running, long
-runs in progress also get a snapshot, and a new one after every --every events.
+unless --repack=false is set or the role may not repack. The log keeps its contents. With --running,
+long runs in progress also get a snapshot, and a new one after every --every events.
 
-Run it from cron. It can be stopped or killed at any time; what it has committed stays. While another
-pgagui compact or a call of agui.compact is in progress, and on a standby, it does nothing and exits
-with 0. On SIGTERM or Ctrl-C it finishes the threads in progress, for up to --grace, and exits with
-130.
+Run it from cron. It can be stopped or killed at any time; what it has committed stays. While
+another pgagui compact or a call of agui.compact is in progress, and on a standby, it does nothing
+and exits with 0. On SIGTERM or Ctrl-C it finishes the threads in progress, for up to --grace, and
+exits with 130.
 
-If it fails to process a run, or is killed while it processes one, the run goes into quarantine. Such
-runs come after all others and are retried with backoff; --retry retries them at once.
+If it fails to process a run, or is killed while it processes one, the run goes into quarantine.
+Such runs come after all others and are retried with backoff; --retry retries them at once.
 
 Exit code 6 means that work is left: the job stopped at --limit or --max-time, other transactions
 held threads, or runs are in quarantine (select * from agui.quarantine). Run it again.

@@ -16,8 +16,8 @@ const connectionText = `A command uses the first address that is set, in this or
   $PGHOST, $PGPORT, $PGDATABASE, $PGUSER, $PGSERVICE, $PGSSLMODE, …
                              the variables of libpq; they also complete an address
 
-All users of a machine can read command lines. Do not put a password into --database-url. Put it into
-one of these:
+All users of a machine can read command lines. Do not put a password into --database-url. Put it
+into one of these:
 
   - the file of --database-url-file, readable by its owner only, for example a mounted secret;
   - ~/.pgpass, or the file that $PGPASSFILE names: lines of host:port:database:user:password, with

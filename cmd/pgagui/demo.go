@@ -31,8 +31,8 @@ func (p *program) demoCommand() *cobra.Command {
 		Long: `Imports recorded conversations, branches one, records an agent while it runs, compacts, restores and
 verifies. It does this on a private PostgreSQL server, which it removes at the end.
 
-With --database-url or $DATABASE_URL it uses that database instead. It installs the schema agui there,
-which stays, and stores its threads in a scope of its own.`,
+With --database-url or $DATABASE_URL it uses that database instead. It installs the schema agui
+there, which stays, and stores its threads in a scope of its own.`,
 		Example: `  pgagui demo
   pgagui demo --keep`,
 		Args: cobra.NoArgs,

@@ -21,9 +21,9 @@ func (p *program) diffCommand() *cobra.Command {
 		Long: `Compares the messages and the state at two points of a thread. The points may be on different
 branches.
 
-Messages are compared by id: "+" means added, "-" removed, "~" changed, ">" moved. The state is shown
-as the operations of a JSON Patch (RFC 6902). With --json the output also has a JSON Merge Patch (RFC
-7396) of the state; it is null if a merge patch cannot express the change.`,
+Messages are compared by id: "+" means added, "-" removed, "~" changed, ">" moved. The state is
+shown as the operations of a JSON Patch (RFC 6902). With --json the output also has a JSON Merge
+Patch (RFC 7396) of the state; it is null if a merge patch cannot express the change.`,
 		Example: `  pgagui diff trip-to-lisbon --from run-1
   pgagui diff trip-to-lisbon --from run-2 --to run-3
   pgagui diff trip-to-lisbon --from-at 2h`,

@@ -17,11 +17,11 @@ func (p *program) doctorCommand() *cobra.Command {
 objects changed by hand, roles, privileges, server settings, jobs that fall behind, stale runs,
 indexes, autovacuum, old transactions.
 
-It changes nothing and needs the role agui_reader. If it finds a warning or an error, it exits with 1.
-To check the log and the snapshots themselves, use "pgagui verify".`,
+It changes nothing and needs the role agui_reader. If it finds a warning or an error, it exits with
+1. To check the log and the snapshots themselves, use "pgagui verify".`,
 		Example: `  pgagui doctor`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.doctor(command.Context()) },
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return p.doctor(command.Context()) },
 	}
 }
 

@@ -33,23 +33,23 @@ func (p *program) exportCommand() *cobra.Command {
 		Use:   "export THREAD",
 		Short: "Print the events of a thread, byte for byte",
 		Long: `Prints the raw events of a thread, one a line, byte for byte. The events of a run come together, and
-the runs in the order in which they began, so that "pgagui import" can read the output. With --run it
-prints the lineage of that run; with --lineage=false only the run itself.
+the runs in the order in which they began, so that "pgagui import" can read the output. With --run
+it prints the lineage of that run; with --lineage=false only the run itself.
 
-The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that no
-event names. --requests writes them to a file, which "pgagui import --requests" reads. Without
+The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that
+no event names. --requests writes them to a file, which "pgagui import --requests" reads. Without
 --requests a line on stderr says how many inputs and parents were left out.
 
-An event may contain line ends between its fields. Then use --null, which writes a NUL byte instead of
-a line end after each event and each request.
+An event may contain line ends between its fields. Then use --null, which writes a NUL byte instead
+of a line end after each event and each request.
 
 With --compact the events of each run are replaced by fewer events with the same result. "stream"
 gives each message and tool call as a start, one piece and an end. "snapshot" gives all messages and
-the state as of the end of each run, so combine it with --lineage=false. RUN_STARTED then carries the
-input of the run.`,
+the state as of the end of each run, so combine it with --lineage=false. RUN_STARTED then carries
+the input of the run.`,
 		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson
   pgagui export trip-to-lisbon --run run-3 --compact stream`,
-		Args:    oneThread,
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
 			if options.compact != "" {

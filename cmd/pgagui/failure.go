@@ -34,9 +34,9 @@ const exitCodesText = `pgagui exits with one of these codes:
     0   success
     1   verify or doctor found problems
     2   wrong usage: an unknown command, flag or argument, or a deletion that was not confirmed
-    3   bad input: a file that cannot be read or written, or that holds an event which cannot be used
-        or stored. The message begins with FILE:LINE if it concerns a line. pgagui import continues
-        with the next file and exits with 3 at the end
+    3   bad input: a file that cannot be read or written, or that holds an event which cannot be
+        used or stored. If the error concerns a line, the message begins with FILE:LINE. pgagui
+        import continues with the next file and exits with 3 at the end
     4   refused by the database: an unknown thread or run, an event for a run that has ended, a
         missing privilege, …
     5   no usable database: it is not reachable, it does not have the schema agui, or its schema has

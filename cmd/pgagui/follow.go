@@ -24,12 +24,12 @@ byte for byte, in the order of seq. With --run it prints the events of the linea
 --run when that run has ended. If the connection to the database is lost, it waits until it is back.
 
 With --history the past comes in short: "stream" gives each message and tool call as a start, one
-piece and an end; "snapshot" gives all messages and the state. What is open stays open, and the events
-that follow come one by one.
+piece and an end; "snapshot" gives all messages and the state. What is open stays open, and the
+events that follow come one by one.
 
-With --json each line is an object with seq, runId, type, recordedAt, and payload, which has the bytes
-of the event. The events of a history have no recordedAt, and only the last of them has a seq. To
-continue after it, use --after.`,
+With --json each line is an object with seq, runId, type, recordedAt, and payload, which has the
+bytes of the event. The events of a history have no recordedAt, and only the last of them has a seq.
+To continue after it, use --after.`,
 		Example: `  pgagui follow trip-to-lisbon
   pgagui follow trip-to-lisbon --run run-4 --history snapshot --json`,
 		Args: oneThread,

@@ -26,7 +26,7 @@ Keep the output where nobody who can change the database can write. "pgagui veri
 FILE" then finds every change to the part of the log that a head covers.`,
 		Example: `  pgagui heads > heads-of-monday.ndjson
   pgagui verify --chain --heads heads-of-monday.ndjson`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var scope *string
 			if scopeIsGiven(command) {

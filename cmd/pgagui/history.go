@@ -29,16 +29,16 @@ func (p *program) historyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "history THREAD",
 		Short: "Show the log of a thread in pages",
-		Long: `Shows the log of a thread, all branches, in the order of seq. Consecutive pieces of one message, or of
-the arguments of one tool call, are joined into one row with the number of events; its seq is that of
-the first event. With --raw every event is a row.
+		Long: `Shows the log of a thread, all branches, in the order of seq. Consecutive pieces of one message, or
+of the arguments of one tool call, are joined into one row with the number of events; its seq is
+that of the first event. With --raw every event is a row.
 
 A page has 100 rows unless --limit sets another number. If there are more, a line on stderr has the
 flag for the next page.
 
-With --json each line is an object with seq, lastSeq, runId, type, eventCount, createdAt, completedAt
-(if the row joins events) and payload, which has the bytes of a single event. An event may contain
-line ends between its fields; then use --null.`,
+With --json each line is an object with seq, lastSeq, runId, type, eventCount, createdAt,
+completedAt (if the row joins events) and payload, which has the bytes of a single event. An event
+may contain line ends between its fields; then use --null.`,
 		Example: `  pgagui history trip-to-lisbon --type TOOL_CALL_START --type TOOL_CALL_ARGS
   pgagui history trip-to-lisbon --since 2h --all --json | jq .payload`,
 		Args: oneThread,

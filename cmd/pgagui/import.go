@@ -25,17 +25,19 @@ func (p *program) importCommand() *cobra.Command {
 		Use:   "import FILE…",
 		Short: "Append the events of files to the log",
 		Long: `Appends the events of files to the log, byte for byte. A file contains JSON objects (NDJSON, or
-separated by NUL bytes as export --null writes them), a JSON array, or the body of a server-sent event
-stream. The name - means stdin.
+separated by NUL bytes as export --null writes them), a JSON array, or the body of a server-sent
+event stream. The name - means stdin.
 
-RUN_STARTED names the thread and the run. The events after it belong to that run, even after its end,
-until the RUN_STARTED of another run. One exception: after an interrupt, the events before the next
-RUN_STARTED belong to the run that it begins. If the file ends before RUN_FINISHED or RUN_ERROR, the
-run is closed: events are appended that end what it left open, then a RUN_ERROR with the reason.
+RUN_STARTED names the thread and the run. The events after it belong to that run, even after its
+end, until the RUN_STARTED of another run. One exception: after an interrupt, the events before the
+next RUN_STARTED belong to the run that it begins. If the file ends before RUN_FINISHED or
+RUN_ERROR, the run is closed: events are appended that end what it left open, then a RUN_ERROR with
+the reason.
 
-To import a file again adds nothing, and completes an import that was interrupted. A line that cannot
-be used ends the import of its file. The runs before it are stored, and of its own run what had ended.
-The import continues with the next file and exits with 3. Correct the file and repeat the import.
+A second import of a file adds nothing, and completes an import that was interrupted. A line that
+cannot be used ends the import of its file. The runs before it are stored, and of its own run what
+had ended. The import continues with the next file and exits with 3. Correct the file and repeat the
+import.
 
 Most servers do not repeat the user's messages in RUN_STARTED. --requests supplies them: a file with
 the body of each request (RunAgentInput), one JSON object a line. A request belongs to the run that
@@ -44,10 +46,10 @@ its threadId and runId name. Requests without a runId belong to the other runs, 
 Events are recorded at the times in their member timestamp, which needs the role agui_maintainer
 besides agui_writer. Without that role, or with --now, they are recorded as of now.
 
-With --session-messages the file contains the messages of a legacy session instead of events: objects
-{event_type, payload, created_at, message_id} with the types user, assistant, tool_use, tool_result,
-system and error. They become runs of --thread, one per message of the user. All of them are stored,
-or none.`,
+With --session-messages the file contains the messages of a legacy session instead of events:
+objects {event_type, payload, created_at, message_id} with the types user, assistant, tool_use,
+tool_result, system and error. They become runs of --thread, one per message of the user. All of
+them are stored, or none.`,
 		Example: `  pgagui import chat.ndjson
   pgagui import chat.ndjson --requests chat.requests.ndjson
   curl -N … | pgagui import --leave-open -

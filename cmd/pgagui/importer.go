@@ -97,7 +97,7 @@ type importedRun struct {
 	stored      int64         // number of events
 	storedInput json.RawMessage
 
-	hasStarted                 bool // RUN_STARTED was read; its contents:
+	hasStarted                bool // RUN_STARTED was read; its contents:
 	carriesInput, namesParent bool
 
 	tx    pgx.Tx // nil before the first append
@@ -209,7 +209,7 @@ func (i *importer) add(ctx context.Context, event runEvent) error {
 	i.hasTimestamps = i.hasTimestamps || bytes.Contains(event.Raw, []byte(`"timestamp"`))
 	run.pending = append(run.pending, event.Event)
 	run.pendingBytes += len(event.Raw)
-	switch event.kind {
+	switch event.eventType {
 	case "RUN_STARTED":
 		if !run.hasStarted {
 			run.hasStarted, run.carriesInput, run.namesParent = true, hasObject(event.Raw, "input"), textMember(event.Raw, "parentRunId") != ""

@@ -22,8 +22,8 @@ func (p *program) logCommand() *cobra.Command {
 		Use:   "log THREAD",
 		Short: "Show the runs of a thread, as a table or a tree",
 		Long: `Shows the runs of a thread: the parent of each run, its status, the seqs of its events, and the
-message of the user if the input of the run is stored. The seqs of runs in parallel interleave. * marks
-the head, from which a new run without a parent continues.`,
+message of the user if the input of the run is stored. The seqs of runs in parallel interleave. *
+marks the head, from which a new run without a parent continues.`,
 		Example: `  pgagui log trip-to-lisbon
   pgagui log trip-to-lisbon --graph`,
 		Args: oneThread,

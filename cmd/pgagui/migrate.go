@@ -18,8 +18,8 @@ func (p *program) migrateCommand() *cobra.Command {
 	migrate := &cobra.Command{
 		Use:   "migrate",
 		Short: "Install, upgrade or remove the schema agui",
-		Long: `Installs, upgrades or removes the schema agui in the database. Use the address of the server itself: a
-pooler in transaction mode cannot hold the lock against concurrent migrations.`,
+		Long: `Installs, upgrades or removes the schema agui in the database. Use the address of the server itself:
+a pooler in transaction mode cannot hold the lock against concurrent migrations.`,
 		Example: `  pgagui migrate up
   pgagui migrate status`,
 		Args: cobra.NoArgs,
@@ -33,11 +33,11 @@ pooler in transaction mode cannot hold the lock against concurrent migrations.`,
 		&cobra.Command{
 			Use:   "status",
 			Short: "Show the installed version and changes by hand",
-			Long: `Shows the version of the schema in the database, and whether it was changed by hand. If the schema is
-newer than this program, of another build, or changed by hand, the exit code is 5.`,
+			Long: `Shows the version of the schema in the database, and whether it was changed by hand. If the schema
+is newer than this program, of another build, or changed by hand, the exit code is 5.`,
 			Example: `  pgagui migrate status --json`,
-			Args:  cobra.NoArgs,
-			RunE:  func(command *cobra.Command, _ []string) error { return p.migrateStatus(command.Context()) },
+			Args:    cobra.NoArgs,
+			RunE:    func(command *cobra.Command, _ []string) error { return p.migrateStatus(command.Context()) },
 		},
 		p.migrateSQLCommand(),
 	)
@@ -61,8 +61,8 @@ func (p *program) migrateUpCommand() *cobra.Command {
 version, the command creates roles and privileges that are missing, for example in a database that
 was restored on another server.
 
-It refuses a schema that another build of pgagui installed, a newer schema, and one whose objects were
-changed by hand.
+It refuses a schema that another build of pgagui installed, a newer schema, and one whose objects
+were changed by hand.
 
 --rls turns row-level security on: each role can access only the threads of the scope that it is
 mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role without a mapping none.
@@ -130,15 +130,16 @@ func (p *program) migrateDownCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema and all data in it",
-		Long: `Removes the schema agui and all data in it: all threads of all scopes, their events and snapshots. Only
-a backup can restore them. The command asks for confirmation; without a terminal it needs --yes.
+		Long: `Removes the schema agui and all data in it: all threads of all scopes, their events and snapshots.
+Only a backup can restore them. The command asks for confirmation; without a terminal it needs
+--yes.
 
 It removes the objects that the installation recorded, of any build of pgagui. Objects that others
-created in the schemas stay. If other objects depend on those to remove, it removes nothing and names
-them.`,
+created in the schemas stay. If other objects depend on those to remove, it removes nothing and
+names them.`,
 		Example: `  pgagui migrate down --yes`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
 	}
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	command.Flags().BoolVar(&force, "force", false,
@@ -310,19 +311,22 @@ func (p *program) migrateSQLCommand() *cobra.Command {
 		Use:   "sql",
 		Short: "Print the SQL that installs the schema, for other migration tools",
 		Long: `Prints the SQL that installs the schema agui, for use with another migration tool. With --from it
-prints the upgrade from a version. Run the SQL in one transaction:
+prints the upgrade from a version. Run the SQL in one transaction.
 
-    pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
-
-Examples for migration tools, which then record the installed version in their own tables:
+With migration tools, which then record the installed version in their own tables, redirect the
+output:
 
     golang-migrate  pgagui migrate sql --from 2 > migrations/017_pgagui.up.sql
                     pgagui migrate sql --from 2 --down > migrations/017_pgagui.down.sql
     goose           pgagui migrate sql --from 2 --format goose > migrations/00017_pgagui.sql
-    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql; atlas migrate hash
+    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql
+                    atlas migrate hash
 
-With --format sqlc it prints the tables, views and functions, with the types of columns, arguments and
-results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
+With --format sqlc it prints the tables, views and functions, with the types of columns, arguments
+and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
+		Example: `  pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
+  pgagui migrate sql --from 2 --down
+  pgagui migrate sql --format sqlc > agui.sql`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			text, err := migrationSQL(from, down, format)

@@ -16,17 +16,17 @@ func (p *program) reapCommand() *cobra.Command {
 		Use:   "reap",
 		Short: "Close stale runs, whose writers are gone",
 		Long: `Closes the stale runs of all scopes: runs in progress whose writer has given no sign of life within
-the lease (the settings lease and heartbeat_lease; see the view agui.setting). It appends events that
-end what the run left open, then a RUN_ERROR with the reason. Without it a stale run stays in progress
-for all readers until the next run of its thread begins. If the writer returns later, its appends are
-refused. "pgagui status THREAD" shows the last sign of life of a run, "pgagui stats" the number of
-stale runs.
+the lease (the settings lease and heartbeat_lease; see the view agui.setting). It appends events
+that end what the run left open, then a RUN_ERROR with the reason. Without it a stale run stays in
+progress for all readers until the next run of its thread begins. If the writer returns later, its
+appends are refused. "pgagui status THREAD" shows the last sign of life of a run, "pgagui stats" the
+number of stale runs.
 
 It can be stopped at any time. While another reap is in progress, and on a standby, it does nothing
 and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or runs
 that it failed to close are in quarantine. It needs the role agui_worker.`,
 		Example: `  pgagui reap --max-time 50s`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
 				return &usageError{problem: "--limit and --max-time must not be negative", command: command.CommandPath()}

@@ -23,12 +23,12 @@ space. Events, their order and their times stay the same: each transaction reads
 before it commits. The space becomes free for other rows at the next vacuum. "pgagui compact" also
 repacks, so you rarely need this command.
 
-It can be stopped at any time. While another repack is in progress, and on a standby, it does nothing
-and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, other
-transactions held threads, or runs that it failed to repack are in quarantine. It needs the role
-agui_worker.`,
+It can be stopped at any time. While another repack is in progress, and on a standby, it does
+nothing and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time,
+other transactions held threads, or runs that it failed to repack are in quarantine. It needs the
+role agui_worker.`,
 		Example: `  pgagui repack --older-than 7d --max-time 10m`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if command.Flags().Changed("older-than") {
 				options.OlderThan = &olderThan

@@ -16,10 +16,10 @@ func (p *program) statusCommand() *cobra.Command {
 		Use:   "status THREAD",
 		Short: "Show whether a run is in progress and its writer is alive",
 		Long: `Shows the status of the head of a thread, or of the run that --run names: whether it is in progress
-or how it ended, the seqs of its events, and the last sign of life of its writer, which is an event or
-a heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale (the settings
-lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale runs; so does the
-next run of the thread.`,
+or how it ended, the seqs of its events, and the last sign of life of its writer, which is an event
+or a heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale (the
+settings lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale runs; so
+does the next run of the thread.`,
 		Example: `  pgagui status trip-to-lisbon
   pgagui status trip-to-lisbon --run run-3 --json | jq .stale`,
 		Args: oneThread,

@@ -21,7 +21,7 @@ whether the run has ended.
 
 If no run is in progress, the command does nothing and exits with 0. It needs the role agui_writer.`,
 		Example: `  pgagui stop trip-to-lisbon --reason "the user pressed Stop"`,
-		Args: oneThread,
+		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.stop(command.Context(), store, arguments[0], runID, reason)

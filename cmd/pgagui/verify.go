@@ -25,21 +25,21 @@ func (p *program) verifyCommand() *cobra.Command {
 		Long: `Checks threads: that no seq is missing, that batches, runs and the tree are consistent, that the
 status of each run matches its log, and that every snapshot equals a fold of the raw log. Without
 arguments it checks the threads of all scopes, or with --scope those of one scope. Threads named as
-arguments belong to one scope. Without arguments, --sample and --since it also finds rows that belong
-to no thread. Other clients may write at the same time.
+arguments belong to one scope. Without arguments, --sample and --since it also finds rows that
+belong to no thread. Other clients may write at the same time.
 
 Each problem is a line on stdout. If a problem remains, the exit code is 1. A line that begins with
 "note" is no damage: the agent or its writer broke the protocol, for example with events after the
 end of a run, and the log keeps these events unchanged.
 
-With --repair it writes wrong snapshots, and a wrong entry of the thread in lists, again from the log.
-It never changes the log. If the log of a thread is damaged, it only reports this and keeps the
-snapshots of the thread, because they may hold what the log has lost.
+With --repair it replaces wrong snapshots, and a wrong entry of the thread in lists, by correct ones
+from the log. It never changes the log. If the log of a thread is damaged, it only reports this and
+keeps the snapshots of the thread, because they may hold what the log has lost.
 
 With --chain it computes the hashes of chained logs (agui.enable_chain) again from the events. That
 finds every event that was changed, removed or moved. It does not find a log whose end was cut off,
-or that somebody wrote again with new hashes. To find these as well, keep the output of "pgagui
-heads" outside the database and pass it with --heads.`,
+or that somebody replaced together with its hashes. To find these as well, keep the output of
+"pgagui heads" outside the database and pass it with --heads.`,
 		Example: `  pgagui verify --sample 5% --since 7d
   pgagui verify --chain --heads heads-of-monday.ndjson
   pgagui verify trip-to-lisbon --repair`,
@@ -70,7 +70,7 @@ heads" outside the database and pass it with --heads.`,
 	flags.BoolVar(&options.InSQL, "in-sql", false, "fold with the reducer in SQL instead of the one in Go, which is many times slower")
 	flags.BoolVar(&options.Chain, "chain", false, "check the hashes of chained logs")
 	flags.StringVar(&heads, "heads", "", `with --chain: compare with the heads in this `+"`file`"+`; "-" means stdin`)
-	flags.BoolVar(&options.Repair, "repair", false, "write wrong snapshots again from the log")
+	flags.BoolVar(&options.Repair, "repair", false, "replace wrong snapshots by correct ones from the log")
 	return command
 }
 

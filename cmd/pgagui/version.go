@@ -24,7 +24,7 @@ func (p *program) versionCommand() *cobra.Command {
 {version, go}. "pgagui migrate status" prints the version of the schema in a database.`,
 		Example: `  pgagui version
   pgagui version --json`,
-		Args:  cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			result := versionResult{Version: versionText(), Go: runtime.Version()}
 			if p.json {

@@ -41,10 +41,10 @@ func (p *program) workerCommand() *cobra.Command {
 		Use:   "worker",
 		Short: "Run all maintenance jobs on schedules, in one process",
 		Long: `Runs the maintenance jobs, each on its own schedule. A schedule is a line of five fields as in a
-crontab ('0 3 * * *', in local time), '@every 90s', '@hourly' or '@daily'; 'off' disables a job. If a
-job fails, the worker logs the error and runs the job again when it is next due. Several workers, cron
-and pg_cron may serve one database: only one of them runs a job at a time. On a standby the jobs do
-nothing until it is promoted.
+crontab ('0 3 * * *', in local time), '@every 90s', '@hourly' or '@daily'; 'off' disables a job. If
+a job fails, the worker logs the error and runs the job again when it is next due. Several workers,
+cron and pg_cron may serve one database: only one of them runs a job at a time. On a standby the
+jobs do nothing until it is promoted.
 
 On SIGTERM or Ctrl-C the worker starts no more jobs, waits up to --grace for those in progress, and
 exits with 0.
